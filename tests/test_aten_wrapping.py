@@ -70,6 +70,24 @@ def test_means_of_scattered_integers(dtype: str, own: bool) -> None:
         np.testing.assert_array_equal(expected("scatter_reduce.two", given), wanted)
 
 
+@pytest.mark.parametrize("dtype", NARROW[1:])
+def test_quotients_of_the_least_integer(dtype: str) -> None:
+    x = whole(dtype, 3, 4)
+    by = np.where(x == 0, 1, x)[::-1].copy()
+    least = np.array([np.iinfo(dtype).min] * 4, dtype)
+    few = np.array([np.iinfo(dtype).min, 3, -3, 1], dtype)
+    calls = []
+    for mode in ("trunc", "floor"):
+        for a, b in ((x, by), (least, few)):
+            calls.append(call("div", a, b, mode, overload="Tensor_mode"))
+    check_all(calls)
+
+
+def test_bessel_functions_of_large_integers() -> None:
+    x = np.array([0, 1, -3, 90, 130, 99_000, 101_000, -40_000_000, 2**31 - 1], np.int32)
+    check_all([call(name, x) for name in ("special_i0e", "special_i1e")])
+
+
 def test_a_power_of_two_may_be_infinite_beside_zero() -> None:
     """The power is a tensor of its own, of the exponents' dtype."""
     x, by = np.array([0, 1, 2, 0], np.uint8), np.array([255, 130, 3, 4], np.uint8)

@@ -106,7 +106,7 @@ def _floored(a: Any, b: Any) -> Any:
 def _truncated(a: Any, b: Any) -> Any:
     if a.dtype.kind == "f":
         return np.trunc(a / b)
-    return (np.abs(a) // np.abs(b)) * np.sign(a) * np.sign(b)
+    return (a - np.fmod(a, b)) // b  # the least of a type has no magnitude in it
 
 
 def _modulo(a: Any, b: Any) -> Any:

@@ -109,6 +109,10 @@ def _bessel(order: int, scaled: bool) -> Callable[[Array], Array]:
         small = np.abs(x) < 100  # whose mean is exact from 64 angles on
         for there, count in ((small, 100), (np.isfinite(x) & ~small, _ANGLES)):
             found[there] = mean(x[there], count)
+        far = np.isfinite(x) & (np.abs(x) > 1e5)  # a peak between two angles: DLMF 10.40.1
+        size = np.abs(x[far])
+        tail = (1 - (4 * order**2 - 1) / (8 * size)) / np.sqrt(2 * math.pi * size)
+        found[far] = tail * np.sign(x[far]) ** order
         if scaled:
             return found
         huge = np.isfinite(x) & (np.abs(x) > 720)
