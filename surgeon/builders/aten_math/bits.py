@@ -110,12 +110,13 @@ def shift(work: Work) -> gs.Tensor:
     # the last power of a signed type is negative: as a factor it is right, as a divisor it is not
     count = limits.bits if left or not limits.min else limits.bits - 1
     powers = np.left_shift(np.ones(count, kind), np.arange(count).astype(kind))
+    table = np.append(powers, kind.type(not left))  # the last one where nothing is left
     array = work.facts.array(b)
     if array is not None:
-        far = (array < 0) | (array >= count)
-        factors = np.where(far, kind.type(not left), powers[np.where(far, 0, array).astype(int)])
-        factor = work.draft.constant(factors)
-        beyond = work.draft.constant(far) if far.any() else None
+        held = (array >= 0) & (array < count)
+        factors = table[np.where(held, array, count).astype(int)]
+        factor = work.draft.constant(np.asarray(factors))
+        inside = None if held.all() else work.draft.constant(held)
     else:
         places = work.cast(b, INT64)
         inside = work.op(
@@ -123,18 +124,16 @@ def shift(work: Work) -> gs.Tensor:
             work.less(work.number(-1, INT64), places),
             work.less(places, work.number(count, INT64)),
         )
-        table = np.append(powers, kind.type(not left))
         at = work.where(inside, places, count)
         factor = work.draft.op("Gather", work.draft.constant(table, "powers"), at, axis=0)
-        beyond = work.invert(inside)
     if left:
         return work.widely("Mul", a, factor)
     made = floor_quotient(work, a, factor)
-    if beyond is None:
+    if inside is None:
         return made
     zero = work.number(0, dtype)
     sign = work.where(work.less(a, zero), -1, zero) if limits.min else zero
-    return work.where(beyond, sign, made)
+    return work.where(inside, made, sign)
 
 
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {

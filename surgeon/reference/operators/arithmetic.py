@@ -207,7 +207,7 @@ def _bits(function: Any) -> Any:
     return run
 
 
-def _shift(function: Any) -> Any:
+def _shift(*, left: bool) -> Any:
     """By more bits than there are, or by fewer than none, nothing is left but the sign of `>>`.
 
     So PyTorch has it since 2.1; before, it was as the machine had it.
@@ -218,12 +218,9 @@ def _shift(function: Any) -> Any:
         if dtype.kind not in "iu":
             raise Unsuited(f"{dtype.name} is not shifted")
         far = (b < 0) | (b >= 8 * dtype.itemsize)
-        left = function is np.left_shift
-        return np.where(
-            far,
-            np.zeros_like(a) if left else -(a < 0).astype(np.int64),
-            function(a, np.where(far, 0, b)),
-        ).astype(dtype)
+        shifted = (np.left_shift if left else np.right_shift)(a, np.where(far, 0, b))
+        sign = 0 if left else np.where(a < 0, -1, 0)
+        return np.where(far, sign, shifted).astype(dtype)
 
     return run
 
@@ -332,8 +329,8 @@ _PAIRS: dict[str, Any] = {
     **{n: _bits(np.bitwise_and) for n in ("bitwise_and", "__and__")},
     **{n: _bits(np.bitwise_or) for n in ("bitwise_or", "__or__")},
     **{n: _bits(np.bitwise_xor) for n in ("bitwise_xor", "__xor__")},
-    **{n: _shift(np.left_shift) for n in ("__lshift__", "bitwise_left_shift")},
-    **{n: _shift(np.right_shift) for n in ("__rshift__", "bitwise_right_shift")},
+    **{n: _shift(left=True) for n in ("__lshift__", "bitwise_left_shift")},
+    **{n: _shift(left=False) for n in ("__rshift__", "bitwise_right_shift")},
     "maximum": _nan_wins(np.maximum),
     "minimum": _nan_wins(np.minimum),
     "fmax": _binary(np.fmax),

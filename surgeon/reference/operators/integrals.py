@@ -42,32 +42,28 @@ def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
     )
 
 
-def _neighbours(y: Array, axis: int) -> Array:
-    """The mean of each two, along the last axis; integers are added in their own type, and wrap."""
+def _areas(y: Array, dim: int, points: Any) -> tuple[Any, int, Any]:
+    """Those between each two points, along the last axis; the dim; the dtype of the result."""
     if y.dtype == np.bool_:
         raise Unsuited("booleans have no integral")
+    axis, dtype = axis_of(dim, y.ndim), real(y)[1]
     values = np.moveaxis(y, axis, -1)
-    if not is_float(y):
-        return (values[..., 1:] + values[..., :-1]).astype(np.float64) / 2
-    values = values.astype(np.float64)
-    return np.asarray(values[..., :-1] + np.diff(values, axis=-1) / 2)
-
-
-def _areas(y: Array, dim: int, points: Any) -> tuple[Any, int, Any]:
-    axis = axis_of(dim, y.ndim)
-    middle, dtype = _neighbours(y, axis), real(y)[1]
+    if is_float(y):
+        values = values.astype(np.float64)
+        middle = values[..., :-1] + np.diff(values, axis=-1) / 2
+    else:
+        sums = values[..., 1:] + values[..., :-1]  # in their own type, which wraps
+        middle = sums.astype(np.float64) / 2
     if not isinstance(points, np.ndarray) or not points.ndim:
         return points * middle, axis, dtype
     line = points if points.ndim == 1 else np.moveaxis(points, axis, -1)
     if is_float(points):
-        widths: Array = np.diff(line.astype(np.float64), axis=-1)
-        return widths * middle, axis, np.promote_types(dtype, points.dtype)
+        dtype, line = np.promote_types(dtype, points.dtype), line.astype(np.float64)
     widths = np.diff(line, axis=-1)
-    if is_float(y):
+    if is_float(y) or is_float(points):
         return widths * middle, axis, dtype
-    together = np.promote_types(y.dtype, points.dtype)
-    doubled = (2 * middle).astype(together) * widths.astype(together)
-    return doubled.astype(np.int64) / 2, axis, dtype
+    kind = np.promote_types(y.dtype, points.dtype)
+    return (sums.astype(kind) * widths.astype(kind)).astype(np.int64) / 2, axis, dtype
 
 
 def trapezoid(y: Array, dim: int, dx: Any = 1, x: Any = None) -> Array:

@@ -107,9 +107,9 @@ def _bessel(order: int, scaled: bool) -> Callable[[Array], Array]:
         # PyTorch has no number at infinity
         found = np.where(np.isinf(x) & scaled, 0.0, np.nan)
         small = np.abs(x) < 100  # whose mean is exact from 64 angles on
-        for there, count in ((small, 100), (np.isfinite(x) & ~small, _ANGLES)):
-            found[there] = mean(x[there], count)
         far = np.isfinite(x) & (np.abs(x) > 1e5)  # a peak between two angles: DLMF 10.40.1
+        for there, count in ((small, 100), (np.isfinite(x) & ~small & ~far, _ANGLES)):
+            found[there] = mean(x[there], count)
         size = np.abs(x[far])
         tail = (1 - (4 * order**2 - 1) / (8 * size)) / np.sqrt(2 * math.pi * size)
         found[far] = tail * np.sign(x[far]) ** order
