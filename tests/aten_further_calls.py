@@ -166,6 +166,7 @@ for x in (X[0] > 0, X[0] > 9):
         add("sum.dim_IntList", x, dim, False, 11)
     add("prod.dim_int", x, 1, True, 11)
 add("sum_to_size", INTS, [1, 1])
+add("sum_to_size", INTS.reshape(-1)[:1].reshape(()), [])
 add("clamp_max.Tensor", X > 0, X[0] > 0)
 add("clamp_min.Tensor", X > 0, X[:, :1] > 0)
 # elements

@@ -36,6 +36,13 @@ add("linear", f(5, 2, 3), f(4, 3), None)
 add("chain_matmul", [f(2, 3), f(3, 4), f(4, 2)])
 add("chain_matmul", [f(9, 3), f(3, 9), f(9, 1)])
 add("linalg_multi_dot", [f(2, 3), f(3, 4)])
+for kind in ("i1", "i4"):  # an operand summed by itself gives int64
+    one, other, single = f(2, 3, dtype=kind), f(4, 3, dtype=kind), f(1, 1, dtype=kind)
+    add("einsum", "ij->i", [one])
+    for equation in ("ij,kl->kl", "ij,kj->kj", "i...,j...->j..."):
+        add("einsum", equation, [one, other], still=True)
+    add("einsum", "ij,kl->kl", [single, other], still=True)
+    add("einsum", "ij,jk->ik", [f(2, 1, dtype=kind), f(3, 4, dtype=kind)], still=True)
 add("einsum", "ij->ji", [f(2, 3)], None)
 add("einsum", "ii->i", [f(3, 3)], still=True)
 add("einsum", "ii", [f(3, 3)], still=True)

@@ -100,15 +100,14 @@ def contract(
     return c.permute(result.tensor, [result.labels.index(one) for one in wanted])
 
 
-def product(c: Bench, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
-    """The matrix product; narrow integers through int32, which wraps as they do."""
+def product(c: Bench, a: gs.Tensor, b: gs.Tensor, by: str = "MatMul") -> gs.Tensor:
+    """The matrix product, or that of the elements; narrow integers through int32, which wraps."""
     dtype = c.facts.of(a).dtype
     if dtype in NARROW:
-        if dtype == TYPE.BOOL:
+        if dtype == TYPE.BOOL and by == "MatMul":
             raise Refused("PyTorch has no product of booleans")
-        wide = c.op("MatMul", c.cast(a, TYPE.INT32), c.cast(b, TYPE.INT32))
-        return c.cast(wide, dtype)
-    return c.op("MatMul", a, b)
+        return c.cast(c.op(by, c.cast(a, TYPE.INT32), c.cast(b, TYPE.INT32)), dtype)
+    return c.op(by, a, b)
 
 
 def _sides(c: Bench, offset: Size | int) -> tuple[Size | int, Size | int]:
@@ -159,7 +158,10 @@ def _summed(c: Bench, x: Operand, needed: set[str]) -> Operand:
     gone = [i for i, one in enumerate(x.labels) if one not in needed]
     if not gone:
         return x
-    total = c.op("ReduceSum", x.tensor, c.ints(gone, "axes"), keepdims=0)
+    if all(c.size(x.tensor, axis) == 1 for axis in gone):
+        total = c.squeeze(x.tensor, gone)
+    else:
+        total = c.op("ReduceSum", x.tensor, c.ints(gone, "axes"), keepdims=0)
     return Operand(total, tuple(one for one in x.labels if one in needed))
 
 
@@ -266,7 +268,7 @@ def _elementwise(c: Bench, a: Operand, b: Operand) -> Operand:
     y = c.permute(b.tensor, [b.labels.index(one) for one in [*batch, *columns]])
     x = c.unsqueeze(x, range(len(a.labels), len(a.labels) + len(columns)))
     y = c.unsqueeze(y, range(len(batch), len(batch) + len(rows)))
-    return Operand(c.op("Mul", x, y), (*batch, *rows, *columns))
+    return Operand(product(c, x, y, "Mul"), (*batch, *rows, *columns))
 
 
 def _multiplied(c: Bench, plan: _Plan) -> Operand:

@@ -31,13 +31,13 @@ def sum_to_size(work: Work) -> gs.Tensor:
             gone.append(axis)
         elif size != 1 and dims.equal(shape[axis], size) is not True:
             raise Refused(f"whether its axis {axis} is summed is known at run time only")
-    if not gone:
+    if not gone and wanted:
         return x
     if work.dtype(x) not in (*FLOATS, INT64):  # as every sum of integers; without one they stay
         if not lead and any(not isinstance(shape[axis], int) for axis in gone):
             raise Refused("whether there is a sum, which gives int64, is known at run time only")
         x = work.cast(x, INT64)
-    y = reduce(work, "ReduceSum", x, gone, keepdim=True)
+    y = reduce(work, "ReduceSum", x, gone, keepdim=True) if gone else x
     return work.draft.op("Squeeze", y, work.axes(range(lead))) if lead else y
 
 

@@ -9,7 +9,9 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_shape.call import TYPE, Call
 from surgeon.builders.aten_shape.lists import mesh
+from surgeon.builders.bench import Size
 from surgeon.builders.contraction import contract, parse, product
+from surgeon.facts.kinds import FLOATS
 from surgeon.links import maker_of
 from surgeon.rewrite import Refused
 
@@ -142,11 +144,38 @@ def _einsum(c: Call) -> gs.Tensor:
         raise Refused("its operands are given as sublists")
     equation = str(c.value("equation")).replace(" ", "")
     tensors = c.args.tensors("tensors")
-    dtype = c.dtype(tensors[0])
+    labels, wanted = parse(equation, [c.rank(t) for t in tensors])
+    if c.dtype(tensors[0]) not in (*FLOATS, TYPE.INT64) and _is_by_sum(c, tensors, labels, wanted):
+        tensors = [c.cast(t, TYPE.INT64) for t in tensors]
     kinds = (TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT64, TYPE.INT32)
-    if c.opset >= 12 and dtype in kinds and _dots_agree(c, equation, tensors):
+    if c.opset >= 12 and c.dtype(tensors[0]) in kinds and _dots_agree(c, equation, tensors):
         return c.op("Einsum", *tensors, equation=equation)
-    return contract(c, tensors, *parse(equation, [c.rank(t) for t in tensors]))
+    return contract(c, tensors, labels, wanted)
+
+
+def _is_by_sum(
+    c: Call,
+    tensors: Sequence[gs.Tensor],
+    labels: Sequence[Sequence[str]],
+    wanted: Sequence[str],
+) -> bool:
+    """Whether PyTorch sums one operand by itself, which makes int64 of integers.
+
+    What two operands share is summed by `bmm`, which leaves their dtype.
+    """
+    lengths: dict[str, list[Size | int]] = {}
+    for tensor, has in zip(tensors, labels, strict=True):
+        for label, axis in {one: i for i, one in enumerate(has) if one not in wanted}.items():
+            lengths.setdefault(label, []).append(c.size(tensor, axis))
+    if len(tensors) == 1:
+        return bool(lengths)
+    several = [[size for size in sizes if size != 1] for sizes in lengths.values()]
+    alone = [sizes[0] for sizes in several if len(sizes) == 1]
+    if any(not isinstance(size, int) for size in alone):
+        raise Refused("whether there is a sum, which gives int64, is known at run time only")
+    if alone and any(len(sizes) > 1 for sizes in several):
+        raise Refused("it sums some integers in their own dtype, and others in int64")
+    return bool(alone)
 
 
 def _dots_agree(c: Call, equation: str, tensors: Sequence[gs.Tensor]) -> bool:

@@ -110,7 +110,35 @@ def multi_dot(tensors: list[Array]) -> Array:
 
 
 def einsum(equation: str, tensors: list[Array], path: Any = None) -> Array:
+    if tensors[0].dtype.kind in "iub" and _sums_one_alone(equation, [t.shape for t in tensors]):
+        tensors = [t.astype(np.int64) for t in tensors]  # as `sum` gives them, unlike `bmm`
     return narrow(np.einsum(equation, *map(_wide, tensors)), tensors[0])
+
+
+def _sums_one_alone(equation: str, shapes: list[tuple[int, ...]]) -> bool:
+    """Whether a letter that is summed is longer than 1 in one operand only."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    letters = {one for one in left if one.isalpha()}
+    gone = [one for one in letters if (one not in right if arrow else left.count(one) > 1)]
+    if len(terms) == 1:
+        return bool(gone)
+    longer = []
+    for letter in gone:
+        having = zip(terms, shapes, strict=True)
+        sizes = [
+            shape[
+                term.index(letter)
+                if letter in term.partition("...")[0]
+                else len(shape) - len(term) + term.index(letter)
+            ]
+            for term, shape in having
+            if letter in term
+        ]
+        longer.append(sum(size != 1 for size in sizes))
+    if 1 in longer and max(longer) > 1:
+        raise Unsuited("it sums some integers in their own dtype, and others in int64")
+    return 1 in longer
 
 
 def tensordot(self: Array, other: Array, dims_self: list[int], dims_other: list[int]) -> Array:

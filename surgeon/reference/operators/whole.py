@@ -58,7 +58,7 @@ def sum_to_size(self: Array, size: list[int] | None) -> Array:
         wide_places = np.broadcast_to(places, self.shape)
     except ValueError as error:
         raise Unsuited(str(error)) from None
-    if list(self.shape) == list(size):
+    if size and list(self.shape) == list(size):  # one number is summed even of one number
         return self
     total = np.zeros(places.size, np.float64 if is_float(self) else np.int64)
     np.add.at(total, wide_places.reshape(-1), self.reshape(-1).astype(total.dtype))
