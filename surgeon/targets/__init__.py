@@ -1,7 +1,7 @@
 """What runtimes say they take: lists of operators, as each one's project publishes them.
 
 A list tells which operators a runtime does not have at all. It does not tell of types, attributes
-and sizes: what a list takes may be refused still, and what was measured is in docs/status.md.
+and sizes: what a list takes may be refused still, and what was measured is in docs/runtimes.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from surgeon.targets.target import Target
 __all__ = ["Fit", "Refused", "Target", "target", "targets"]
 
 
-# Runtimes without a list, and the recipe that was measured to help (docs/status.md).
+# Runtimes without a list, and the recipe that was measured to help (docs/runtimes.md).
 MEASURED = {
     "openvino": "clean",
     "ncnn": "for-ncnn",
