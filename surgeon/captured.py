@@ -48,6 +48,8 @@ class CapturedValue:
             return self.tensor.inputs[0].name if self.tensor.inputs else ""
         if name == "maker":
             return _operator_name(self.tensor.inputs[0]) if self.tensor.inputs else ""
+        if name == "attributes":
+            return sorted(self.tensor.inputs[0].attrs) if self.tensor.inputs else []
         if name == "views":
             shapes = [self.facts.of(n.inputs[0]).shape for n in self.views]
             return [list(s) for s in shapes if s is not None]

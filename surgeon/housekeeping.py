@@ -86,7 +86,7 @@ class Housekeeper:
             self.surgery.hand_over(node, [(out, node.inputs[0])])
             self.done["Identity nodes dropped"] += 1
             return True
-        value = _constant_value(node)
+        value = constant_value(node)
         if value is None:
             return False
         self.surgery.to_constant(out, value, graph)
@@ -227,7 +227,7 @@ def _gives_all(found: gs.Node, node: gs.Node) -> bool:
     )
 
 
-def _constant_value(node: gs.Node) -> Any:
+def constant_value(node: gs.Node) -> Any:
     """What a Constant node holds, not loaded if it is not yet; None for what is no tensor."""
     attrs = node.attrs
     if isinstance(attrs.get("value"), gs.Constant):

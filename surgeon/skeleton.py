@@ -62,11 +62,12 @@ cases:
 """
 
 
-def write_skeleton(name: str) -> tuple[Path, Path]:
+def write_skeleton(name: str, texts: tuple[str, str] | None = None) -> tuple[Path, Path]:
     """Write a recipe and its cases.
 
     Args:
         name: The recipe's name, or the path of its file; `.yaml` may be left out.
+        texts: What to write; by default a rule to begin with.
 
     Returns:
         The two files.
@@ -74,6 +75,25 @@ def write_skeleton(name: str) -> tuple[Path, Path]:
     Raises:
         RecipeError: It is no name, or that of a recipe that comes with surgeon.
         OutputError: One of the files is there already, or cannot be written.
+    """
+    first, second = files_of(name)
+    stem = first.stem
+    recipe, cases = texts or (_RECIPE.replace("NAME", stem), _CASES.replace("NAME", stem))
+    for file, text in ((first, recipe), (second, cases)):
+        try:
+            with file.open("x", encoding="utf-8", newline="\n") as out:
+                out.write(text)
+        except OSError as error:
+            raise cannot_write(file, error) from None
+    return first, second
+
+
+def files_of(name: str) -> tuple[Path, Path]:
+    """Where a new recipe and its cases go.
+
+    Raises:
+        RecipeError: It is no name, or that of a recipe that comes with surgeon.
+        OutputError: One of the files is there already.
     """
     path = Path(name.removesuffix(".yaml") + ".yaml")
     stem = path.stem
@@ -89,17 +109,10 @@ def write_skeleton(name: str) -> tuple[Path, Path]:
             where="surgeon recipes new",
             mend="Choose another name.",
         )
-    texts = {path: _RECIPE, path.with_name(f"{stem}.cases.yaml"): _CASES}
-    for file in texts:
+    files = path, path.with_name(f"{stem}.cases.yaml")
+    for file in files:
         if file.exists() or file.is_symlink():
             raise OutputError(
                 "there is such a file already", where=str(file), mend="Choose another name."
             )
-    for file, text in texts.items():
-        try:
-            with file.open("x", encoding="utf-8", newline="\n") as out:
-                out.write(text.replace("NAME", stem))
-        except OSError as error:
-            raise cannot_write(file, error) from None
-    first, second = texts
-    return first, second
+    return files

@@ -19,7 +19,7 @@ LISTED = "Use literals, names, arithmetic, comparisons and the listed functions,
             "1 + x.__class__",
             "3:13: unknown property `.__class__` of `x`\n  mend: Known are `.shape`, `.rank`, "
             "`.dtype`, `.value`, `.consumers`, `.is_constant`, `.maker`, `.name`, `.node`, "
-            "`.views`.",
+            "`.attributes`, `.views`.",
         ),
         ("1 + ln(x)", "3:13: unknown function `ln`\n  mend: Did you mean `len`?"),
         (

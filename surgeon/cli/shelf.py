@@ -10,7 +10,7 @@ import typer
 
 from surgeon.cli import options
 from surgeon.cli.commands import Command, Group
-from surgeon.cli.console import desk
+from surgeon.cli.console import UsageError, desk
 from surgeon.collector import collector_paused
 
 if TYPE_CHECKING:
@@ -142,13 +142,72 @@ def new_recipe(
         str,
         typer.Argument(metavar="NAME", help="Its name, or the path of its file."),
     ],
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            "--of",
+            metavar="MODEL",
+            help="Take the rule out of this model: the nodes between `--from` and `--to` become "
+            "one operator, wherever they stand.",
+            show_default=False,
+        ),
+    ] = None,
+    begin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="VALUE",
+            help="A value at which the nodes begin, once for each; the operator is given it.",
+            show_default=False,
+        ),
+    ] = None,
+    end: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to", metavar="VALUE", help="What the last of them gives.", show_default=False
+        ),
+    ] = None,
+    operator: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="OPERATOR",
+            help="What becomes of them, with its domain; by default `plugins.` and the name.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Write a recipe of one rule, and its cases, to begin with; never over a file."""
-    with desk() as place:
-        from surgeon.skeleton import write_skeleton
+    """Write a recipe of one rule, and its cases, to begin with; never over a file.
 
-        for path in write_skeleton(name):
+    surgeon recipes new fused --of in.onnx --from /norm/out --to /attn/out --as plugins.Attention
+    """
+    with desk() as place:
+        from surgeon.skeleton import files_of, write_skeleton
+
+        if model is None:
+            if begin or end or operator:
+                raise UsageError(
+                    "of which model is not said",
+                    where="surgeon recipes new",
+                    mend="Add `--of MODEL`.",
+                )
+            for path in write_skeleton(name):
+                place.data(str(path))
+            return
+        target, _ = files_of(name)
+        with place.working("load"):
+            with collector_paused():
+                from surgeon.isolation import isolation
+                from surgeon.render import words
+                from surgeon.sketching import sketch
+
+            with isolation():
+                ends = {"inputs": begin or (), "outputs": end or ()}
+                found = sketch(model, target.stem, **ends, operator=operator)
+        for path in write_skeleton(name, (found.recipe, found.cases)):
             place.data(str(path))
+        places = words.count(found.fires, "place")
+        place.show(f"fires at {places} of {model}; its cases: surgeon test {target}")
 
 
 @recipes.command("pages", cls=Command)

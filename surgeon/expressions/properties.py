@@ -29,6 +29,11 @@ PROPERTIES: Mapping[str, tuple[str, str]] = MappingProxyType(
             "The name of the node that makes it; '' for an input or a constant.",
             "y.node == '/head/Conv'",
         ),
+        "attributes": (
+            "The names of the attributes that the node that makes it states, in newest form; of "
+            "an input or a constant none.",
+            "'perm' not in t.attributes",
+        ),
         "views": (
             "Of a value written `x~`: the shapes in front of the views that were looked through, "
             "nearest to the reader first.",
