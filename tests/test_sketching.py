@@ -284,3 +284,14 @@ def test_parts_of_samples_drawn_at_random(name: str, seed: int, tmp_path: Path) 
         result = surgeon.apply(net, path)
         assert result.report.fired["drawn/drawn-as-one"] == made.fires
         assert not result.report.refusals
+
+
+def test_inspect_names_the_command_for_a_node(tmp_path: Path) -> None:
+    source = tmp_path / "net.onnx"
+    onnx.save(model(BLOCKS), source)
+    shown = " ".join(run("inspect", source, "--node", "a2").output.split())
+    asked = f"surgeon recipes new NAME --of {source} --from h --to a2"
+    assert asked.replace(" ", "") in shown.replace(" ", "")
+    words = asked.replace("NAME", str(tmp_path / "product")).split()[1:]
+    assert run(*words).exit_code == 0
+    assert run("test", tmp_path / "product.yaml").exit_code == 0

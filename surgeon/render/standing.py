@@ -69,10 +69,19 @@ def _commands(node: Standing, path: Path) -> Iterator[RenderableType]:
         yield Text(f"  whether they fire: surgeon explain RECIPE {model} --node {name}", "dim")
     if node.inside:
         return
-    for said, option, wires in (
-        ("what stands before it", "--to", [wire for wire in node.inputs if not wire.given]),
-        ("what stands behind it", "--from", [wire for wire in node.outputs if wire.others]),
-    ):
-        if wires:
-            ends = " ".join(f"{option} {shlex.quote(words.name(w.value.name))}" for w in wires)
+    before = _ends("--to", [wire for wire in node.inputs if not wire.given])
+    read = [wire for wire in node.outputs if wire.others]
+    behind = _ends("--from", read)
+    for said, ends in (("what stands before it", before), ("what stands behind it", behind)):
+        if ends:
             yield Text(f"  {said}: surgeon extract {model} OUT.onnx {ends}", "dim")
+    given = [wire for wire in node.inputs if not {"weight", "constant"}.intersection(wire.others)]
+    if given and read:
+        ends = f"{_ends('--from', given)} {_ends('--to', read)}"
+        yield Text(f"  a rule for it: surgeon recipes new NAME --of {model} {ends}", "dim")
+
+
+def _ends(option: str, wires: Sequence[Wire]) -> str:
+    """Values as options of a command, each once."""
+    names = dict.fromkeys(words.name(wire.value.name) for wire in wires)
+    return " ".join(f"{option} {shlex.quote(name)}" for name in names)

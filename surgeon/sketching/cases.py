@@ -151,7 +151,8 @@ def _typed(name: str, type_: onnx.TypeProto) -> str:
     """An end as ONNX's text declares it."""
     tensor = type_.tensor_type
     if not tensor.HasField("shape"):
-        raise no_rule(f"the shape of `{name}` is not known")
+        mend = "Take it from what `surgeon apply aten clean` makes of the model."
+        raise no_rule(f"how many axes `{name}` has is not known", mend)
     dims = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
     return _of(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type), dims, name)
 

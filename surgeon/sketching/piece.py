@@ -333,8 +333,7 @@ def _numbers(value: Array) -> str:
     return str(value.tolist()).replace("inf", "1e999")
 
 
-def no_rule(why: str) -> RecipeError:
+def no_rule(why: str, mend: str = "") -> RecipeError:
     """What to raise where no rule can be written of a part."""
-    return RecipeError(
-        why, where="--to", mend="Choose a part that ends at one node: surgeon extract shows it."
-    )
+    else_ = "Choose a part that ends at one node: surgeon extract shows it."
+    return RecipeError(why, where="--to", mend=mend or else_)
