@@ -65,13 +65,13 @@ class Meanings:
 
     def of(self, model: onnx.ModelProto) -> list[str]:
         """Those operators of a model that are given a meaning here."""
-        return [name for name in self._told_of(model) if self._suited(name, _opset_of(model))]
+        return [name for name in self._told_of(model) if self.function(name, _opset_of(model))]
 
     def unsuited(self, model: onnx.ModelProto) -> list[str]:
         """Of those operators of a model whose functions do not hold at its opset, why not."""
         opset, found = _opset_of(model), []
         for name in self._told_of(model):
-            if self._suited(name, opset) is None:
+            if self.function(name, opset) is None:
                 function = max(self._functions[name], key=_opset_of)
                 written = _opset_of(function)
                 other = next(o for o in _operators(function.node) if not _alike(o, written, opset))
@@ -108,7 +108,7 @@ class Meanings:
         own = {name_of(function) for function in model.functions}
         imported = {entry.domain for entry in out.opset_import}
         for name in self._functions:
-            if name in own or (function := self._suited(name, opset)) is None:
+            if name in own or (function := self.function(name, opset)) is None:
                 continue
             added = out.functions.add()
             added.CopyFrom(function)
@@ -121,8 +121,8 @@ class Meanings:
         flat: onnx.ModelProto = inliner.inline_local_functions(out)
         return flat
 
-    def _suited(self, name: str, opset: int) -> onnx.FunctionProto | None:
-        """The newest function that means at this opset what it says."""
+    def function(self, name: str, opset: int) -> onnx.FunctionProto | None:
+        """The newest function of an operator that means at this opset what it says."""
         return max(
             (f for f in self._functions.get(name, ()) if holds_at(f.node, _opset_of(f), opset)),
             key=_opset_of,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import onnx
 
@@ -24,6 +24,7 @@ from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
 from surgeon.housekeeping import TAKEN, rename_constants
 from surgeon.lost import LOST, may_have_lost
+from surgeon.meanings import Meanings
 from surgeon.model import Model
 from surgeon.recipe import (
     FOR_TARGET,
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from surgeon.firing import Check
     from surgeon.trial.reach import Reach
     from surgeon.verify.given import Given
+
+OnProtobuf: TypeAlias = Callable[[onnx.ModelProto], onnx.ModelProto]
 
 
 class Operation:
@@ -222,6 +225,7 @@ class Operation:
             fixed=self.axioms.shapes,
             assumptions=self.axioms.symbols,
             same_shape=frozenset().union(*(recipe.same_shape for recipe in self.recipes)),
+            meanings=Meanings([text for recipe in self.recipes for text in recipe.functions]),
         )
         self.surgery = Surgery(self.model, self.facts)
         self.reach: Reach | None = None
@@ -281,9 +285,7 @@ class Operation:
                 self.misses[at] = record._replace(reason=partial(str, record.reason()))
         self.settled = len(self.misses)
 
-    def _replace_proto(
-        self, function: Callable[[onnx.ModelProto], onnx.ModelProto], what: str
-    ) -> None:
+    def _replace_proto(self, function: OnProtobuf, what: str) -> None:
         """A step of another tool: on the protobuf, and skipped with a remark where it fails."""
         self._settle()
         if found := correct_types(self.model, self.facts):  # else nobody else loads it
@@ -339,12 +341,7 @@ class Operation:
         if told and self.check and asread.COMPARED not in self.notes.remarks:
             self.notes.remarks.append(asread.COMPARED)
 
-    def _promises_otherwise(
-        self,
-        rule: str,
-        done: Callable[[onnx.ModelProto], onnx.ModelProto],
-        allow: frozenset[str],
-    ) -> bool:
+    def _promises_otherwise(self, rule: str, done: OnProtobuf, allow: frozenset[str]) -> bool:
         """Do a step that changes what the model promises; whether it was done.
 
         Args:

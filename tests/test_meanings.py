@@ -242,3 +242,45 @@ def test_what_is_no_function_is_refused_with_its_place(text: str, what: str) -> 
         surgeon.Recipe.parse(recipe)
     assert what in error.value.what
     assert str(error.value.where).startswith("<text>:5:")
+
+
+BEHIND = """
+surgeon: 1
+name: behind
+custom: [my.domain.Halves]
+functions:
+  - |
+    <domain: "my.domain", opset_import: ["": 17]>
+    Halves (x, table) => (y, size) {{
+      two = Constant <value = int64[2] {{2, -1}}> ()
+      z = MatMul (x, table)
+      y = Reshape (z, two)
+      size = Shape (z)
+    }}
+rules:
+  - id: rank-is-known
+    why: What is behind the operator has the shape that its function says.
+    exact: bit
+    match: y = Abs (h)
+    where: [h.maker == 'my.domain.Halves', "h.shape[0] == {rows}", h.dtype == float32]
+    replace: |
+      n = Neg (h)
+      y = Abs (n)
+"""
+
+
+@pytest.mark.parametrize("opset", [16, 17])
+@pytest.mark.parametrize("rows", [2, 3])
+def test_what_is_behind_an_operator_has_the_shape_that_its_function_says(
+    opset: int, rows: int
+) -> None:
+    model = onnx.parser.parse_model(f"""
+    <ir_version: 8, opset_import: ["": {opset}, "my.domain": 1]>
+    g (float[n, 4] x) => (float[p, q] y, int64[2] size)
+    <float[4, 2] t = {{1, 2, 3, 4, 5, 6, 7, 8}}> {{
+      h, size = my.domain.Halves (x, t)
+      y = Abs (h)
+    }}""")
+    recipe = surgeon.Recipe.parse(BEHIND.format(rows=rows))
+    result = surgeon.apply(model, recipe)
+    assert result.report.fired == ({"behind/rank-is-known": 1} if rows == 2 else {})

@@ -79,6 +79,38 @@ class Breadth:
             if name in outputs and type_.HasField("tensor_type")
         }
 
+    def infer_by_function(
+        self, node: gs.Node, function: onnx.FunctionProto, fact_of: Callable[[gs.Tensor], Fact]
+    ) -> dict[str, Fact]:
+        """The same of an operator that a function says; empty where onnx cannot infer it."""
+        proto: onnx.NodeProto | None = node.origin
+        if proto is None:
+            return {}
+        graph = onnx.GraphProto(name="call", node=[proto])
+        facts = map(fact_of, named_inputs(node))
+        for name, fact in dict(zip(proto.input, facts, strict=True)).items():
+            if name and not fact.dtype:
+                return {}
+            if name:
+                graph.input.add(name=name, type=self._type(fact))
+            if fact.concrete is not None and fact.concrete.size <= _LARGEST_HINT:
+                graph.initializer.append(onnx.numpy_helper.from_array(fact.concrete, name))
+        graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)
+        imports = [*self.imports, onnx.helper.make_opsetid(function.domain, 1)]
+        model = onnx.helper.make_model(graph, opset_imports=imports, functions=[function])
+        for entry in model.functions[0].opset_import:  # every operator in it is the same there
+            if entry.domain in opsets.STANDARD:
+                entry.version = self.model.opset
+        try:
+            found = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        except Exception:  # an inference error: nothing is proven
+            return {}
+        return {
+            value.name: self._fact(value.type, value.name)
+            for value in found.graph.output
+            if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type
+        }
+
     def _dtypes_alone(
         self, schema: onnx.defs.OpSchema, proto: onnx.NodeProto, inputs: list[Fact]
     ) -> dict[str, Fact]:

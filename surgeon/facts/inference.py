@@ -22,6 +22,7 @@ from surgeon.facts.kinds import known_type
 from surgeon.facts.lengths import Lengths
 from surgeon.facts.properties import not_negative, not_zero, unit_axis
 from surgeon.facts.question import Question
+from surgeon.meanings import Meanings
 from surgeon.model import Model
 
 _AttributeRef = gs.Node.AttributeRef
@@ -62,6 +63,7 @@ class Facts:
         assumptions: Symbols the user's `--assume` replaces, by name.
         same_shape: Operators (`my.domain.Op`) of which the recipe promises that their first output
             has the dtype and shape of their first input.
+        meanings: What operators compute of which no standard knows.
     """
 
     def __init__(
@@ -71,11 +73,13 @@ class Facts:
         fixed: Mapping[str, tuple[int | str, ...]] | None = None,
         assumptions: Mapping[str, Dim] | None = None,
         same_shape: Collection[str] = (),
+        meanings: Meanings | None = None,
     ) -> None:
         self.model = model
         self.opset = model.opset
         self.lengths = Lengths(fixed or {}, assumptions or {})
         self.same_shape = frozenset(same_shape)
+        self.meanings = meanings or Meanings()
         self.defined_at: dict[str, int] = {}
         self.fitting = Fitting()
         self.inferred = 0
@@ -172,12 +176,19 @@ class Facts:
             self._alike[key] = inputs, found
 
     def _infer_documented(self, node: gs.Node, domain: str) -> None:
-        """The facts of an operator outside the standard, where its domain's documentation tells."""
+        """The facts of an operator outside the standard.
+
+        As its domain's documentation tells, or the function that a recipe gives of it.
+        """
         if domain == contrib.DOMAIN:
             facts = partial(contrib.facts, node.op)
         elif domain in libraries.DOMAINS:
             facts = partial(libraries.facts, domain, node.op)
         else:
+            if function := self.meanings.function(f"{domain}.{node.op}", self.opset):
+                inferred = self._breadth.infer_by_function(node, function, self.of)
+                for tensor in node.outputs:
+                    tensor.fact = inferred.get(tensor.name, UNKNOWN)
             return
         inputs = [self.of(t) if t.name else None for t in node.inputs]
         try:
