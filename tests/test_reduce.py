@@ -22,6 +22,7 @@ from surgeon.errors import RecipeError, VerifyError
 from surgeon.reducing import Reduction
 from surgeon.reducing.command import Check, Outcome, write_plain
 from surgeon.runtime import Session
+from surgeon.sketching import sketch
 
 RUN = CliRunner()
 CHAIN = """<ir_version: 8, opset_import: ["": 17]>
@@ -240,6 +241,12 @@ def test_what_fails_in_another_way_is_no_mend() -> None:
     found = surgeon.reduce(model, refuses("HardSwish"), passes=passes)
     assert found.mends == ()
     assert asked
+    begin = f"surgeon recipes new NAME --of OUT --to {found.outputs[0].name}"
+    assert begin in surgeon.shown(found)
+    end = {"outputs": found.outputs[0].name}
+    assert (
+        sketch(found.model, "hard-swish", **end).fires == sketch(model, "other", **end).fires == 1
+    )
 
 
 def test_the_numbers_beside_a_part_are_those_of_the_whole() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -60,6 +61,10 @@ def reduction(
         if len(found.mends) > MOST_MENDS:
             others = words.listed([mend.recipe for mend in found.mends[MOST_MENDS:]])
             parts.append(Text(f"  and behind {others}", "dim"))
+    elif found.is_smallest and len(found.outputs) == 1:
+        parts.append(Text("\nIt passes behind no recipe tried. A rule of yours begins with"))
+        end = shlex.quote(words.name(found.outputs[0].name))
+        parts.append(Text(f"  surgeon recipes new NAME --of OUT --to {end}"))
     both = (("The whole model", whole), ("The part", part))
     parts += [ending(what, outcome) for what, outcome in both if outcome is not None]
     if whole is not None and part is not None and not whole.says_the_same(part):
