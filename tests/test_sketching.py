@@ -11,6 +11,7 @@ import onnx
 import onnx.parser
 import pytest
 from command import run
+from onnx import numpy_helper
 from shares import some
 
 import surgeon
@@ -295,3 +296,17 @@ def test_inspect_names_the_command_for_a_node(tmp_path: Path) -> None:
     words = asked.replace("NAME", str(tmp_path / "product")).split()[1:]
     assert run(*words).exit_code == 0
     assert run("test", tmp_path / "product.yaml").exit_code == 0
+
+
+def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
+    source = tmp_path / "net.onnx"
+    net = model(BLOCKS)
+    for weight in net.graph.initializer:  # what stands as raw bytes alone goes outside
+        weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight), weight.name))
+    onnx.save(net, source, save_as_external_data=True, location="net.data", size_threshold=0)
+    found = sketch(source, "fused", inputs="x", outputs="f")
+    assert found.fires == 2
+    assert problems(written(found, tmp_path)) == []
+    (tmp_path / "net.data").unlink()
+    with pytest.raises(SurgeonError, match=r"net\.data"):
+        sketch(source, "fused", inputs="x", outputs="f")

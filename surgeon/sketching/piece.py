@@ -129,7 +129,7 @@ class _Reader:
 
     def __init__(self, part: Model, reads: Mapping[str, int]) -> None:
         self.part, self.proto, self.of_all = part, part.proto, reads
-        flat = Model(self.proto, folder=part.folder)
+        self.flat = flat = Model(self.proto, folder=part.folder)
         for node in [each for each in flat.graph.nodes if each.op == "Constant"]:
             node.outputs[0].to_constant(constant_value(node))
             flat.graph.nodes.remove(node)
@@ -144,7 +144,6 @@ class _Reader:
         for node in self.nodes:
             normalise(node, flat.opset, facts, lambda tensor: False)
             facts.infer(node)
-        self.opset = flat.opset
         self.given = [value.name for value in self.proto.graph.output]
         self.reads = Counter(t.name for node in self.nodes for t in node.inputs if t.name)
         self.names: dict[str, str] = {}
@@ -211,7 +210,7 @@ class _Reader:
     def _name_constant(self, name: str) -> None:
         """One number, a few whole ones and factors of sizes belong to the part; more is given."""
         tensor = self.constants[name]
-        value = np.asarray(tensor.values)
+        value = self.flat.array(tensor)
         few = value.dtype.kind in "iub" or any(node.op in _SCALED for node in tensor.outputs)
         if value.size == 1 or (few and value.size <= _FEW):
             self.names[name] = self._ask_number(value)
@@ -242,7 +241,7 @@ class _Reader:
         )
         if domain in opsets.STANDARD:
             domain = ""
-            attributes, unsaid = _with_defaults(node.op, attributes, self.opset)
+            attributes, unsaid = _with_defaults(node.op, attributes, self.flat.opset)
             named = next(name for name in outputs if name != "_")
             self.asked += [f"'{key}' not in {named}.attributes" for key in unsaid]
         inputs = [Argument(self._operand(tensor)) for tensor in node.inputs]
@@ -253,7 +252,7 @@ class _Reader:
         if tensor.is_empty():
             return ""
         if tensor.name not in self.names:
-            self.names[tensor.name] = self._ask_number(np.asarray(tensor.values))
+            self.names[tensor.name] = self._ask_number(self.flat.array(tensor))
         return self.names[tensor.name]
 
     def _as_written(self, node: onnx.NodeProto) -> NodePattern:
