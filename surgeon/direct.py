@@ -37,19 +37,16 @@ class Direct:
 
     Args:
         want: The node.
-        producers: The pattern's nodes by the names of their outputs.
+        made: By name, the nodes of the pattern that stand before it, and which output it is.
     """
 
-    def __init__(self, want: NodePattern, producers: Mapping[str, NodePattern]) -> None:
+    def __init__(self, want: NodePattern, made: Mapping[str, tuple[Direct, int]]) -> None:
         self.operators, self.domain, self.outputs = want.operators, want.domain, want.outputs
         self.rest = next((argument.name for argument in want.inputs if argument.rest), "")
         self.operands: list[_Operand] = []
         for name, optional, rest, *_ in want.inputs:
             if not rest:
-                made = producers.get(name)
-                maker = None if made is None else Direct(made, producers)
-                place = made.outputs.index(name) if made else 0
-                self.operands.append(_Operand(name, optional, maker, place))
+                self.operands.append(_Operand(name, optional, *made.get(name, (None, 0))))
         self.made = any(operand.maker for operand in self.operands)
 
     def at(self, root: gs.Node) -> Match | None:
@@ -114,7 +111,7 @@ class Direct:
         return False
 
 
-def direct_of(pattern: Pattern, producers: Mapping[str, NodePattern]) -> Direct | None:
+def direct_of(pattern: Pattern) -> Direct | None:
     """How to bind a pattern; None where it has attributes, views to look through or `_` outputs."""
     for node in pattern.nodes:
         if node.attributes or node.captures or node.overload or node.rest is not None:
@@ -123,4 +120,9 @@ def direct_of(pattern: Pattern, producers: Mapping[str, NodePattern]) -> Direct 
             return None
     if any(name in _UNNAMED for name in pattern.root.outputs):
         return None
-    return Direct(pattern.root, producers)
+    made: dict[str, tuple[Direct, int]] = {}  # one each, however many read what it gives
+    for node in pattern.nodes:
+        direct = Direct(node, made)
+        places = {name: place for place, name in enumerate(node.outputs) if name not in _UNNAMED}
+        made |= {name: (direct, place) for name, place in places.items()}
+    return direct

@@ -35,12 +35,20 @@ class Matcher:
             if argument.name in self.producers and not argument.through
         ]
         self.most = None if _takes_more(self.root) else len(self.root.inputs)
-        self.direct = direct_of(pattern, self.producers)
+        self.direct = direct_of(pattern)
 
     def at(
         self, root: gs.Node, facts: Facts, is_output: Callable[[gs.Tensor], bool]
     ) -> Match | Miss:
         """Match with `root` as the pattern's last node."""
+        try:
+            return self._at(root, facts, is_output)
+        except RecursionError:  # a search is as deep as the nodes that stand behind one another
+            return Miss(root, 0, self.total, lambda: "the pattern has too many nodes in a row")
+
+    def _at(
+        self, root: gs.Node, facts: Facts, is_output: Callable[[gs.Tensor], bool]
+    ) -> Match | Miss:
         if self.direct is not None and (match := self.direct.at(root)) is not None:
             return match
         search = Search(self.producers, facts, is_output)

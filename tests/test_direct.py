@@ -13,7 +13,7 @@ from matching import F32, ints
 from truth import infer, model_of
 
 from surgeon.errors import Location
-from surgeon.match import Match
+from surgeon.match import Match, Miss
 from surgeon.matching import Matcher
 from surgeon.notation import parse_pattern
 from surgeon.recipe import Recipe
@@ -116,3 +116,20 @@ def test_what_is_bound(pattern: str, body: str, bound: str | None) -> None:
 )
 def test_what_only_a_search_binds(pattern: str) -> None:
     assert Matcher(parse_pattern(pattern, Location("<test>"))).direct is None
+
+
+@pytest.mark.parametrize("length", [40, 1200])
+def test_each_node_of_a_pattern_is_one_however_many_read_it(length: int) -> None:
+    """A node each of whose operands is the one before it: a tree of them would be 2^40."""
+    nodes = ["a0 = Neg (x)", *(f"a{i} = Sub (a{i - 1}, a{i - 1})" for i in range(1, length))]
+    matcher = Matcher(parse_pattern("\n".join(nodes), Location("r.yaml", 1, 1)))
+    assert matcher.direct is not None
+    model = model_of("float[n] x", " ".join(nodes), f"a{length - 1}")
+    facts, tensors = infer(model)
+    found = matcher.at(tensors[f"a{length - 1}"].inputs[0], facts, lambda tensor: False)
+    if length < 100:
+        assert isinstance(found, Match)
+        assert len(found.nodes) == length
+    else:  # deeper than Python calls itself
+        assert isinstance(found, Miss)
+        assert found.reason() == "the pattern has too many nodes in a row"

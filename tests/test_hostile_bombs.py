@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from hostile_bombs import BOMBS, ONE, bomb, i64
-from hostile_command import Runner, attempt, others, rules, save, surgeon
+from hostile_command import SECONDS, Runner, attempt, others, rules, save, surgeon
 from hostile_models import endless_loop
 from shares import every
 
@@ -29,6 +29,20 @@ def test_a_bomb(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None
 def test_a_bomb_elsewhere(kind: str, surgeon: Runner, rules: Path, tmp_path: Path) -> None:
     path = save(tmp_path, BOMBS[kind]())
     others(surgeon, rules, path, kind, runs="Concats" not in kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted({*list(BOMBS)[:: every(4)], "Range"}))
+def test_a_rule_out_of_a_bomb(kind: str, surgeon: Runner, tmp_path: Path) -> None:
+    model = BOMBS[kind]()
+    path = save(tmp_path, model)
+    end = model.graph.output[0].name
+    answer = surgeon("recipes", "new", tmp_path / "made", "--of", path, "--to", end)
+    printed = f"{kind}: {answer['code']} {answer['output'][:1500]}"
+    assert answer["code"] in (0, 2, 3, 4, 7), printed
+    assert answer["seconds"] < SECONDS, printed
+    assert "Traceback" not in answer["output"], printed
+    assert "surgeon has a bug" not in answer["output"], printed
 
 
 @pytest.mark.slow

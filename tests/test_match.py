@@ -298,7 +298,7 @@ def test_what_expressions_see_of_a_value() -> None:
     )
     facts, tensors = infer(proto)
     y = CapturedValue(tensors["y"], facts, lambda t: t.name == "y")
-    asked = ("rank", "dtype", "consumers", "is_constant", "maker", "name")
+    asked = ("rank", "dtype", "consumers", "is_constant", "maker", "name", "attributes")
     seen = {n: y.attribute(n) for n in asked}
     assert seen == {
         "rank": 1,
@@ -307,6 +307,7 @@ def test_what_expressions_see_of_a_value() -> None:
         "is_constant": False,
         "maker": "Reshape",
         "name": "y",
+        "attributes": [],
     }
     assert str(y.attribute("shape")) == "[3*b]"
     assert y.attribute("value") == Unknown("it is computed at run time")

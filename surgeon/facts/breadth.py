@@ -10,10 +10,11 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets, standard
 from surgeon.dims import Dim
-from surgeon.facts.fact import Fact
+from surgeon.facts.fact import INTEGERS, Fact
 from surgeon.facts.kinds import known_type
 from surgeon.links import named_inputs
 from surgeon.model import Model
+from surgeon.nested import every_node
 
 _LARGEST_HINT = 1024  # elements of an operand that inference may want to see
 _OF_AS_MANY_AXES = {"Reshape": 1, "Expand": 1, "ConstantOfShape": 0}  # as this operand is long
@@ -59,10 +60,8 @@ class Breadth:
             if axes is not None and not axes.size:  # `shapes` says where it means one thing
                 return self._dtypes_alone(schema, proto, facts)
         place = _OF_AS_MANY_AXES.get(node.op)
-        if place is not None and place < len(facts):  # onnx 1.22 makes a dimension of each
-            shape = facts[place].shape
-            if shape and isinstance(shape[0], int) and shape[0] > _LARGEST_HINT:
-                return self._dtypes_alone(schema, proto, facts)
+        if place is not None and place < len(facts) and _is_long(facts[place]):
+            return self._dtypes_alone(schema, proto, facts)
         if node.op == "GatherND" and node.attrs.get("batch_dims", 0) < 0:
             # onnx reads in front of a list of axes, and ends the process
             return self._dtypes_alone(schema, proto, facts)
@@ -86,13 +85,16 @@ class Breadth:
         proto: onnx.NodeProto | None = node.origin
         if proto is None:
             return {}
+        if any(each.op_type == "GatherND" for each in every_node(function.node)):
+            return {}  # see above
         graph = onnx.GraphProto(name="call", node=[proto])
         facts = map(fact_of, named_inputs(node))
         for name, fact in dict(zip(proto.input, facts, strict=True)).items():
-            if name and not fact.dtype:
+            if not name:
+                continue
+            if not fact.dtype or _is_long(fact):
                 return {}
-            if name:
-                graph.input.add(name=name, type=self._type(fact))
+            graph.input.add(name=name, type=self._type(fact))
             if fact.concrete is not None and fact.concrete.size <= _LARGEST_HINT:
                 graph.initializer.append(onnx.numpy_helper.from_array(fact.concrete, name))
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in proto.output if name)
@@ -102,7 +104,7 @@ class Breadth:
             if entry.domain in opsets.STANDARD:
                 entry.version = self.model.opset
         try:
-            found = onnx.shape_inference.infer_shapes(model, data_prop=True)
+            found = onnx.shape_inference.infer_shapes(model)  # without data: a Range may be long
         except Exception:  # an inference error: nothing is proven
             return {}
         return {
@@ -170,3 +172,9 @@ class Breadth:
                 known = self._dims.get(dim.dim_param)
                 shape.append(self.new_dim(name, axis) if known is None else known)
         return Fact(known_type(tensor.elem_type), tuple(shape))
+
+
+def _is_long(fact: Fact) -> bool:
+    """Whether onnx 1.22, which makes a dimension of each number of a shape, is to be spared it."""
+    length = fact.shape[0] if fact.shape else 0
+    return fact.dtype in INTEGERS and isinstance(length, int) and length > _LARGEST_HINT

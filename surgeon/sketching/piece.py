@@ -25,6 +25,7 @@ from surgeon.notation import Argument, NodePattern, Pattern, print_pattern
 from surgeon.notation.pattern import DTYPES
 
 _FEW = 8  # whole numbers, up to which a list of them belongs to the part
+_MOST = 300  # nodes; patterns are searched by recursion
 _MANY = 4  # values, of which all one line asks
 _SCALED = ("Resize", "Upsample")  # whose scales runtimes want constant
 _NOWHERE = Location("", 0, 0)
@@ -159,6 +160,8 @@ class _Reader:
         """
         if not self.nodes:
             raise no_rule("all that it gives is constant")
+        if len(self.nodes) > _MOST:
+            raise no_rule(f"it has {len(self.nodes):,} nodes, and rules {_MOST} at the most")
         last = {tensor.name for tensor in self.nodes[-1].outputs}
         if other := next((name for name in self.given if name not in last), None):
             raise no_rule(f"`{other}` is given out too, and a rule ends at one node")
