@@ -10,6 +10,7 @@ import pytest
 from chains import chains
 from facts_case import Case
 from facts_of_arithmetic import ARITHMETIC
+from facts_of_attention import ATTENTION
 from facts_of_bodies import BODIES
 from facts_of_quantized import QUANTIZED
 from facts_of_sizes import SIZES
@@ -22,7 +23,15 @@ from truth import fact_of, hold, infer, points, symbols_of
 from surgeon import dims
 from surgeon.runtime import NotRunnable
 
-CASES: dict[str, Case] = {**WINDOWS, **ARITHMETIC, **VIEWS, **SIZES, **QUANTIZED, **BODIES}
+CASES: dict[str, Case] = {
+    **WINDOWS,
+    **ARITHMETIC,
+    **VIEWS,
+    **SIZES,
+    **QUANTIZED,
+    **BODIES,
+    **ATTENTION,
+}
 
 
 def variants() -> list[Any]:

@@ -124,6 +124,8 @@ def transpose_before_expand(draft: Draft, match: Match) -> gs.Tensor:
     target, rank = c.facts.array(s), c.facts.of(x).rank
     if target is None or target.dtype == object or rank is None or target.size > rank:
         raise Refused("its shape is known at run time only, or has more axes than what it repeats")
+    if target.ndim != 1:
+        raise Refused("its shape is no list")
     perm = order_of(root, rank)
     sizes = [*[1] * (rank - target.size), *(int(n) for n in target)]
     y: gs.Tensor = c.op("Transpose", x, perm=list(perm))

@@ -83,6 +83,8 @@ def _sizes(draft: Draft, node: gs.Node) -> list[int]:
     each = np.array(1) if len(node.inputs) < 2 else draft.facts.array(node.inputs[1])
     if each is None:
         raise Refused("the sizes of its parts are computed at run time")
+    if each.ndim > 1:
+        raise Refused("the sizes of its parts are no list")
     if each.ndim:
         sizes = [int(n) for n in each.tolist()]
         if not sizes or (len(sizes) == 1 and sizes[0] != size):

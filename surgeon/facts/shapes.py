@@ -239,7 +239,41 @@ COUNTS = frozenset(
     }
 )
 
+
+def _attention(question: Question) -> Sequence[Shape | None] | None:
+    """Of queries, keys and values as [N, heads, L, width] or [N, L, heads * width].
+
+    onnx 1.23 takes the length of the scores for 0 where nothing is kept of what was before and the
+    length is dynamic.
+    """
+    query, key, value = (question.shape(index) for index in range(3))
+    if query is None or key is None or value is None:
+        return None
+    if len(query) == len(key) == len(value) == 4:
+        heads, of_keys, length, own = query[1], key[1], query[2], key[2]
+        width, of_values = key[3], value[3]
+        y: Shape = (*query[:3], of_values)
+    elif len(query) == len(key) == len(value) == 3:
+        heads, of_keys = (question.attributes.get(f"{side}_num_heads", 0) for side in ("q", "kv"))
+        wide, wide_values = key[2], value[2]
+        if not (heads and of_keys and isinstance(wide, int) and isinstance(wide_values, int)):
+            return None
+        length, own = query[1], key[1]
+        width, of_values = wide // of_keys, wide_values // of_keys
+        y = (*query[:2], heads * of_values)
+    else:
+        return None
+    past = question.shape(4) if question.has(4) else ()
+    if past is None or len(past) not in (0, 4):
+        return [y, None, None, None][: question.outputs]
+    whole = own + past[2] if past else own
+    keys: Shape = (query[0], of_keys, whole, width)
+    values: Shape = (query[0], of_keys, whole, of_values)
+    return [y, keys, values, (query[0], heads, length, whole)][: question.outputs]
+
+
 FUNCTIONS: Mapping[str, Function] = {
+    "Attention": _attention,
     **dict.fromkeys((*UNARY, *_SAME), _same),
     **dict.fromkeys((*BINARY, "PRelu"), _elementwise),
     **dict.fromkeys(("ArgMax", "ArgMin"), _arg_reduce),
