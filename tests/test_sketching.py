@@ -232,6 +232,22 @@ def test_bodies_functions_texts_and_what_is_computed_are_refused() -> None:
         sketch(sizes, "fused", inputs="s", outputs="y")
 
 
+def test_what_no_text_says_and_old_opsets_are_refused() -> None:
+    net = model("""
+    <ir_version: 8, opset_import: ["": 11]>
+    g (float[1, 2, 4, 4] x) => (float[1, 2, 2, 2] y) {
+      y = AveragePool <kernel_shape = [3, 3], strides: ints = []> (x)
+    }
+    """)
+    with pytest.raises(RecipeError, match="`strides` of AveragePool is an empty list"):
+        sketch(net, "fused", outputs="y")
+    del net.graph.node[0].attribute[1]
+    assert sketch(net, "fused", outputs="y").fires == 1
+    net.opset_import[0].version = 8
+    with pytest.raises(RecipeError, match="cases want opset 9, and it is of 8"):
+        sketch(net, "fused", outputs="y")
+
+
 def test_the_command_writes_both_files_and_none_over_another(tmp_path: Path) -> None:
     source = tmp_path / "net.onnx"
     onnx.save(model(BLOCKS), source)

@@ -25,6 +25,7 @@ from surgeon.notation import Argument, NodePattern, Pattern, print_pattern
 from surgeon.notation.pattern import DTYPES
 
 _FEW = 8  # whole numbers, up to which a list of them belongs to the part
+_LEAST_OPSET, _NEWER = 9, 11
 _MOST = 300  # nodes; patterns are searched by recursion
 _MANY = 4  # values, of which all one line asks
 _SCALED = ("Resize", "Upsample")  # whose scales runtimes want constant
@@ -160,6 +161,9 @@ class _Reader:
         """
         if not self.nodes:
             raise no_rule("all that it gives is constant")
+        if self.flat.opset < _LEAST_OPSET:
+            mend = f"Bring it to a newer one: surgeon apply clean IN OUT --opset {_NEWER}."
+            raise no_rule(f"cases want opset {_LEAST_OPSET}, and it is of {self.flat.opset}", mend)
         if len(self.nodes) > _MOST:
             raise no_rule(f"it has {len(self.nodes):,} nodes, and rules {_MOST} at the most")
         last = {tensor.name for tensor in self.nodes[-1].outputs}
@@ -322,6 +326,8 @@ def _literal(op: str, key: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         value = tuple(_literal(op, key, item) for item in value)
     array = np.asarray(value)
+    if isinstance(value, tuple) and not value:
+        raise no_rule(f"`{key}` of {op} is an empty list, which has no form in text")
     if array.dtype.name not in DTYPES.values() and array.dtype.kind != "U":
         raise no_rule(f"`{key}` of {op} has no form in text")
     return value
