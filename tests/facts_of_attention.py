@@ -14,6 +14,14 @@ ATTENTION = {
     "attention-of-lines": Case(
         _LINES, f"y = Attention {_SPLIT} (q, k, v)", "[b, s, 12]", None, (23,)
     ),
+    "attention-of-lines-of-any-width": Case(  # of which it says so too
+        "float[b,s,d] q, float[b,t,e] k, float[b,t,f] v",
+        "a = Attention <q_num_heads = 2, kv_num_heads = 2> (q, k, v) y = Abs (a)",
+        None,
+        None,
+        (23,),
+        at=tuple({"b": 2, "s": 3, "t": t, "d": 4, "e": 4, "f": 6} for t in (2, 3, 5)),
+    ),
     "attention-scores": Case(  # of which onnx says that the last axis is 0
         _HEADS, "a, nk, nv, y = Attention (q, k, v)", "[b, 4, s, t]", None, (23,)
     ),

@@ -243,26 +243,27 @@ COUNTS = frozenset(
 def _attention(question: Question) -> Sequence[Shape | None] | None:
     """Of queries, keys and values as [N, heads, L, width] or [N, L, heads * width].
 
-    onnx 1.23 takes the length of the scores for 0 where nothing is kept of what was before and the
-    length is dynamic.
+    onnx 1.23 takes for 0 what it does not know: the length of the scores where nothing is kept of
+    what was before, and the width of lines.
     """
     query, key, value = (question.shape(index) for index in range(3))
-    if query is None or key is None or value is None:
+    if query is None or len(query) not in (3, 4):
         return None
-    if len(query) == len(key) == len(value) == 4:
+    unknown: list[Shape | None] = [(*query[:-1], question.fresh(len(query) - 1)), None, None, None]
+    if key is None or value is None or not len(query) == len(key) == len(value):
+        return unknown[: question.outputs]
+    if len(query) == 4:
         heads, of_keys, length, own = query[1], key[1], query[2], key[2]
         width, of_values = key[3], value[3]
         y: Shape = (*query[:3], of_values)
-    elif len(query) == len(key) == len(value) == 3:
+    else:
         heads, of_keys = (question.attributes.get(f"{side}_num_heads", 0) for side in ("q", "kv"))
         wide, wide_values = key[2], value[2]
         if not (heads and of_keys and isinstance(wide, int) and isinstance(wide_values, int)):
-            return None
+            return unknown[: question.outputs]
         length, own = query[1], key[1]
         width, of_values = wide // of_keys, wide_values // of_keys
         y = (*query[:2], heads * of_values)
-    else:
-        return None
     past = question.shape(4) if question.has(4) else ()
     if past is None or len(past) not in (0, 4):
         return [y, None, None, None][: question.outputs]
