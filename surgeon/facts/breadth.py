@@ -62,6 +62,8 @@ class Breadth:
         place = _OF_AS_MANY_AXES.get(node.op)
         if place is not None and place < len(facts) and _is_long(facts[place]):
             return self._dtypes_alone(schema, proto, facts)
+        if node.op == "Attention":  # onnx 1.23 makes of what it does not know 0, or no axis at all
+            return self._dtypes_alone(schema, proto, facts)
         if node.op == "GatherND" and node.attrs.get("batch_dims", 0) < 0:
             # onnx reads in front of a list of axes, and ends the process
             return self._dtypes_alone(schema, proto, facts)

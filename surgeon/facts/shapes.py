@@ -244,7 +244,7 @@ def _attention(question: Question) -> Sequence[Shape | None] | None:
     """Of queries, keys and values as [N, heads, L, width] or [N, L, heads * width].
 
     onnx 1.23 takes for 0 what it does not know: the length of the scores where nothing is kept of
-    what was before, and the width of lines.
+    what was before, and the width of lines; so it is not asked.
     """
     query, key, value = (question.shape(index) for index in range(3))
     if query is None or len(query) not in (3, 4):
