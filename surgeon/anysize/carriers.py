@@ -113,6 +113,10 @@ def _whole(sizes: Sizes, node: gs.Node, free: Sequence[int], kernel: Sequence[in
 def _parts(sizes: Sizes, node: gs.Node, length: int, kernel: int, stride: int) -> None:
     """See that windows beside one another are no share of the plane."""
     count = (length - kernel) // stride + 1
+    if count < 1:
+        raise Frozen(
+            f"its windows of {kernel} are longer than the {length} elements that they read"
+        )
     shares = length - (count - 1) * stride == kernel and stride == length // count
     most = 3 if node.op == "MaxPool" else 2  # as windows of pools are
     like = sizes.pools.setdefault((node.op, stride), count)  # those of the first in such steps

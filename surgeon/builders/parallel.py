@@ -6,6 +6,7 @@ normalisation of the value itself. A smaller kernel is a larger one with zeros a
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ def conv_and_conv(draft: Draft, match: Match) -> gs.Tensor:
     if second.inputs[0] is not x:
         raise Refused("they are Convs of two values")
     both = [(_kernel(draft, node), node) for node in (first, second)]
-    both.sort(key=lambda pair: -pair[0].weight[0, 0].size)
+    both.sort(key=lambda pair: -math.prod(pair[0].weight.shape[2:]))
     (large, node), (small, _) = both
     return _made(draft, node, x, _sum(large, small))
 
