@@ -192,7 +192,7 @@ def _recipe(name: str, rule: str, source: str, piece: Piece, domain: str, op: st
         "match": _indented(print_pattern(piece.pattern), 6),
         "replace": piece.call(operator),
     }
-    quoted = (json.dumps(line) if line[0] in "'[" else line for line in piece.conditions)
+    quoted = (json.dumps(line) if line.startswith("'") else line for line in piece.conditions)
     asked = "".join(f"      - {line}\n" for line in quoted)
     rules = _RULE.format_map({**known, "where": f"    where:\n{asked}" if asked else ""})
     functions = _NO_FUNCTION if piece.foreign else _FUNCTIONS

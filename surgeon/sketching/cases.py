@@ -100,8 +100,9 @@ def _sizes(proto: onnx.ModelProto, folder: Path | None) -> str:
     part = Model(proto, folder=folder)
     ran = [each.sizes for each in verify(part, part).comparisons]
     distinct = [at for place, at in enumerate(ran) if at not in ran[:place]]
-    said = [f"{name}: {[at[name] for at in distinct]}" for name in sorted(dynamic)] if ran else []
-    return f"    sizes: {{{', '.join(said)}}}\n" if said else ""
+    known = sorted(name for name in dynamic if distinct and all(name in at for at in distinct))
+    said = ", ".join(f"{name}: {[at[name] for at in distinct]}" for name in known)
+    return f"    sizes: {{{said}}}\n" if said else ""
 
 
 def _left_alone(
