@@ -220,6 +220,15 @@ def test_bodies_functions_texts_and_what_is_computed_are_refused() -> None:
     """)
     with pytest.raises(RecipeError, match=r"a If has a body|an If has a body"):
         sketch(branch, "fused", outputs="y")
+    calls = model("""
+    <ir_version: 8, opset_import: ["": 17, "own": 1]>
+    g (float[n] x) => (float[n] y) { a = own.Wave (x)  y = Neg (a) }
+    <domain: "own", opset_import: ["": 17]> Wave (x) => (y) { a = Sin (x)  y = Cos (a) }
+    """)
+    with pytest.raises(RecipeError, match="calls a function of the model"):
+        sketch(calls, "fused", outputs="y")
+    cleaned = surgeon.apply(calls, "clean", verify=False).model
+    assert sketch(cleaned, "fused", outputs="y").fires == 1
     sizes = model("""
     <ir_version: 8, opset_import: ["": 17]>
     g (float[2, 3] x) => (float[2] y) <float[2] k = {1, 2}> {

@@ -23,12 +23,11 @@ from surgeon.notation import print_pattern
 from surgeon.recipe import Recipe
 from surgeon.reference.plan import reads
 from surgeon.sketching.cases import cases_of
-from surgeon.sketching.piece import Piece, piece_of
+from surgeon.sketching.piece import CLEANED, Piece, piece_of
 from surgeon.surgery import apply
 
 _OPERATOR = re.compile(r"([A-Za-z_]\w*\.)*[A-Za-z_]\w*", re.ASCII)
 _NOTHING = "surgeon: 1\nname: as-seen\ntidy: true\nsteps: [fold: {}]"
-_CLEANED = "Take it from what `surgeon apply clean` makes of the model."
 OWN = ("aten.", "prim.")  # domains that every recipe knows
 DOMAIN = "plugins"  # where the operator stands, if no domain is said
 
@@ -92,7 +91,7 @@ def sketch(
             "what rules see of this part is not what stands in the file"
             + (f": {nearest.reason}" if nearest else ""),
             where=where,
-            mend=_CLEANED,
+            mend=CLEANED,
         )
     return Sketch(recipe, cases_of(rule, piece, domain or DOMAIN, op), rule, fires)
 
@@ -112,7 +111,7 @@ def _part(whole: Model, seen: Model, inputs: Sequence[str], outputs: Sequence[st
         raise RecipeError(
             f"constants are computed before rules look, and then {error.what}",
             where=error.where,
-            mend=_CLEANED,
+            mend=CLEANED,
         ) from None
 
 

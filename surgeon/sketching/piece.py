@@ -24,6 +24,7 @@ from surgeon.nested import bodies
 from surgeon.notation import Argument, NodePattern, Pattern, print_pattern
 from surgeon.notation.pattern import DTYPES
 
+CLEANED = "Take it from what `surgeon apply clean` makes of the model."
 _FEW = 8  # whole numbers, up to which a list of them belongs to the part
 _LEAST_OPSET, _NEWER = 9, 11
 _MOST = 300  # nodes; patterns are searched by recursion
@@ -122,7 +123,7 @@ def piece_of(part: Model, reads: Mapping[str, int]) -> Piece:
         if next(iter(bodies(node)), None) is not None:
             raise no_rule(f"a {node.op_type} has a body, which no pattern describes")
     if proto.functions:
-        raise no_rule("it calls a function of the model, and rules see the nodes in it")
+        raise no_rule("it calls a function of the model, and rules see the nodes in it", CLEANED)
     return _Reader(part, reads).read()
 
 
