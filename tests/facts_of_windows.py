@@ -272,4 +272,13 @@ WINDOWS: dict[str, Case] = {
         (9,),
         {"s": np.array([1, 1, 2, 3], F32)},
     ),
+    "half-of-the-frequencies": Case(  # as where it is not said; onnx takes all of them for that
+        "float[b,t,1] x",
+        'y = STFT (x, step, "", n)',
+        "[b, (t + 1)//3 - 2, 5, 2]",
+        None,
+        (17,),
+        {"step": np.array(3), "n": np.array(8)},
+        at=tuple({"b": 2, "t": t} for t in (8, 10, 11, 20)),
+    ),
 }

@@ -273,7 +273,26 @@ def _attention(question: Question) -> Sequence[Shape | None] | None:
     return [y, keys, values, (query[0], heads, length, whole)][: question.outputs]
 
 
+def _stft(question: Question) -> Sequence[Shape | None] | None:
+    """Frames of a signal [N, L] or [N, L, 1 or 2]: half of the frequencies, unless it says all.
+
+    onnx 1.23 takes all where `onesided` is left out.
+    """
+    signal, window = question.shape(0), question.shape(2)
+    if signal is None or len(signal) < 2:
+        return None
+    step, length = (question.axes(1) or [0])[0], question.axes(3)
+    whole: Dim | None = length[0] if length else window[0] if window else None
+    if whole is None:
+        return [(signal[0], question.fresh(1), question.fresh(2), 2)]
+    half = question.attributes.get("onesided", 1)
+    bins = dims.floor_divide(whole, 2) + 1 if half else whole
+    frames = dims.floor_divide(signal[1] - whole, step) + 1 if step > 0 else question.fresh(1)
+    return [(signal[0], frames, bins, 2)]
+
+
 FUNCTIONS: Mapping[str, Function] = {
+    "STFT": _stft,
     "Attention": _attention,
     **dict.fromkeys((*UNARY, *_SAME), _same),
     **dict.fromkeys((*BINARY, "PRelu"), _elementwise),
