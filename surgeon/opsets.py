@@ -336,5 +336,7 @@ def _proto(
             Writer(value, set(), onnx.IR_VERSION).graph(value, body)
             node.attribute.append(onnx.helper.make_attribute(key, body))
         elif value is not None:
-            node.attribute.append(onnx.helper.make_attribute(key, value))
+            # an empty list does not say of what: those of axes may be
+            kind = onnx.AttributeProto.INTS if value in ([], ()) else None
+            node.attribute.append(onnx.helper.make_attribute(key, value, attr_type=kind))
     return node, tuple(inputs)

@@ -10,7 +10,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.bench import TYPE, Bench
+from surgeon.builders.bench import LARGEST, TYPE, Bench
 from surgeon.builders.number_bounds import Bounded, Bounds
 from surgeon.builders.selections import producer_of
 from surgeon.dims import Dim
@@ -84,6 +84,8 @@ def _count(c: Bench, node: gs.Node) -> _Count:
     begin, delta = (_number(c, t) for t in (node.inputs[0], node.inputs[2]))
     if delta is None or delta == 0:
         raise Refused("its step is known at run time only")
+    if not abs(delta) <= LARGEST:
+        raise Refused("its step is beyond what int64 counts both ways")
     limit = node.inputs[1]
     if dtype in FLOATS:
         producer = producer_of(limit)
