@@ -202,8 +202,9 @@ def new_recipe(
                 from surgeon.sketching import sketch
 
             with isolation():
-                ends = {"inputs": begin or (), "outputs": end or ()}
-                found = sketch(model, target.stem, **ends, operator=operator)
+                found = sketch(
+                    model, target.stem, inputs=begin or (), outputs=end or (), operator=operator
+                )
         for path in write_skeleton(name, (found.recipe, found.cases)):
             place.data(str(path))
         places = words.count(found.fires, "place")

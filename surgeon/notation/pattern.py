@@ -23,6 +23,11 @@ DTYPES: Mapping[str, str] = MappingProxyType(
 """ONNX's names of element types in text, and numpy's."""
 
 
+def word_of(dtype: np.dtype[Any]) -> str | None:
+    """ONNX's name of an element type in text; None where it has none."""
+    return next((word for word, kind in DTYPES.items() if np.dtype(kind) == dtype), None)
+
+
 class Argument(NamedTuple):
     """One operand of a node.
 
@@ -159,7 +164,7 @@ def _print_value(value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(_print_value(item) for item in value)}]"
     if isinstance(value, np.ndarray):
-        name = next(n for n, kind in DTYPES.items() if np.dtype(kind) == value.dtype)
+        name = word_of(value.dtype)
         dims = f"[{','.join(map(str, value.shape))}]" if value.shape else ""
         return f"{name}{dims} {{{', '.join(_print_value(i) for i in _elements(value))}}}"
     return repr(value)

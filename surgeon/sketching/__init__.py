@@ -75,13 +75,14 @@ def sketch(
             describes it.
     """
     domain, _, op = _operator(operator or _camel(name)).rpartition(".")
+    domain = domain or DOMAIN
     whole = Model.of(model)
     seen = _as_seen(whole)
     part = _part(whole, seen, several(inputs), several(outputs))
     piece = piece_of(_as_seen(part), _reads(seen.proto.graph))
     rule = f"{name}-as-one"
     where = _said(whole, piece, several(inputs), several(outputs))
-    recipe = _recipe(name, rule, where, piece, domain or DOMAIN, op)
+    recipe = _recipe(name, rule, where, piece, domain, op)
     found = explain(whole, Recipe.parse(recipe))
     fires = found.report.fired.get(f"{name}/{rule}", 0)
     if not fires:
@@ -93,7 +94,7 @@ def sketch(
             where=where,
             mend=CLEANED,
         )
-    return Sketch(recipe, cases_of(rule, piece, domain or DOMAIN, op), rule, fires)
+    return Sketch(recipe, cases_of(rule, piece, domain, op), rule, fires)
 
 
 def _as_seen(model: Model) -> Model:

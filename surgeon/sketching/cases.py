@@ -12,7 +12,7 @@ import onnx
 
 from surgeon.facts.fact import Array
 from surgeon.model import Model
-from surgeon.notation.pattern import DTYPES
+from surgeon.notation.pattern import word_of
 from surgeon.sketching.piece import Piece, imports, no_rule
 from surgeon.verify import verify
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
@@ -163,7 +163,7 @@ def _declared(name: str, value: Array) -> str:
 
 
 def _of(dtype: np.dtype[Any], dims: Sequence[str], name: str) -> str:
-    word = next((word for word, kind in DTYPES.items() if kind == dtype.name), None)
+    word = word_of(dtype)
     if word is None:
         raise no_rule(f"{name} is of {dtype}, which no text declares")
     return f"{word}[{', '.join(dims)}] {name}" if dims else f"{word} {name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from surgeon.links import toposort
 from surgeon.model import Model
 from surgeon.nested import bodies
 from surgeon.notation import Argument, NodePattern, Pattern, print_pattern
-from surgeon.notation.pattern import DTYPES
+from surgeon.notation.pattern import word_of
 
 CLEANED = "Take it from what `surgeon apply clean` makes of the model."
 _FEW = 8  # whole numbers, up to which a list of them belongs to the part
@@ -152,6 +153,7 @@ class _Reader:
         self.names: dict[str, str] = {}
         self.weights: dict[str, Array] = {}
         self.numbers: dict[str, Array] = {}
+        self.counted = itertools.count(1)  # the constants that are asked for
         self.asked: list[str] = []  # conditions
 
     def read(self) -> Piece:
@@ -229,7 +231,7 @@ class _Reader:
 
     def _ask_number(self, value: Array) -> str:
         """A name for a constant, of which the rule asks for what it holds."""
-        name = f"c{sum('.value ==' in line for line in self.asked) + 1}"
+        name = f"c{next(self.counted)}"
         asked = f"{name}.value == {_numbers(value)}"
         if value.dtype.kind == "f":  # in another one what the operator computes has no type
             dtype = dtype_name(onnx.helper.np_dtype_to_tensor_dtype(value.dtype))
@@ -329,7 +331,7 @@ def _literal(op: str, key: str, value: Any) -> Any:
     array = np.asarray(value)
     if isinstance(value, tuple) and not value:
         raise no_rule(f"`{key}` of {op} is an empty list, which has no form in text")
-    if array.dtype.name not in DTYPES.values() and array.dtype.kind != "U":
+    if word_of(array.dtype) is None and array.dtype.kind != "U":
         raise no_rule(f"`{key}` of {op} has no form in text")
     return value
 

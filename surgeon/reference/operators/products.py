@@ -125,20 +125,17 @@ def _sums_one_alone(equation: str, shapes: list[tuple[int, ...]]) -> bool:
         return bool(gone)
     longer = []
     for letter in gone:
-        having = zip(terms, shapes, strict=True)
-        sizes = [
-            shape[
-                term.index(letter)
-                if letter in term.partition("...")[0]
-                else len(shape) - len(term) + term.index(letter)
-            ]
-            for term, shape in having
-            if letter in term
-        ]
-        longer.append(sum(size != 1 for size in sizes))
+        having = [pair for pair in zip(terms, shapes, strict=True) if letter in pair[0]]
+        longer.append(sum(_size_of(letter, *pair) != 1 for pair in having))
     if 1 in longer and max(longer) > 1:
         raise Unsuited("it sums some integers in their own dtype, and others in int64")
     return 1 in longer
+
+
+def _size_of(letter: str, term: str, shape: tuple[int, ...]) -> int:
+    """The length of the axis of a letter, which counts from behind after an ellipsis."""
+    before = term.partition("...")[0]
+    return shape[term.index(letter) - (0 if letter in before else len(term))]
 
 
 def tensordot(self: Array, other: Array, dims_self: list[int], dims_other: list[int]) -> Array:
