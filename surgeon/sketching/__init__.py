@@ -79,7 +79,7 @@ def sketch(
     whole = Model.of(model)
     seen = _as_seen(whole)
     part = _part(whole, seen, several(inputs), several(outputs))
-    piece = piece_of(_as_seen(part), _reads(seen.proto.graph))
+    piece = piece_of(part, _reads(seen.proto.graph))
     rule = f"{name}-as-one"
     where = _said(whole, piece, several(inputs), several(outputs))
     recipe = _recipe(name, rule, where, piece, domain, op)
