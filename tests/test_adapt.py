@@ -75,6 +75,7 @@ def test_a_plain_graph_is_tried_first() -> None:
     assert found.runs == 3, "as it came, plain, and the result"
 
 
+@pytest.mark.slow
 def test_no_model_is_asked_twice_but_the_result() -> None:
     """Nor a part, but the one that is taken; nor what a recipe leaves as it was."""
     seen: Counter[bytes] = Counter()
@@ -115,6 +116,7 @@ def test_where_nothing_helps_the_place_is_named() -> None:
     assert [each.recipe for each in caught.value.rounds] == [""]
 
 
+@pytest.mark.slow
 def test_a_recipe_that_helps_the_part_alone_makes_room_for_another() -> None:
     def passes(path: Path) -> bool:
         found = operators(path)
@@ -221,6 +223,7 @@ def command(tmp_path: Path, text: str, *more: str) -> str:
     return " ".join([f'"{sys.executable}" "{script}" {{}}', *more])
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path: Path, source: Path) -> None:
     target = tmp_path / "out.onnx"
     check = command(tmp_path, SCRIPT, "HardSwish", "Softplus")
@@ -234,6 +237,7 @@ def test_the_command_line(tmp_path: Path, source: Path) -> None:
     assert "It passes as it came" in done.output
 
 
+@pytest.mark.slow
 def test_json(tmp_path: Path, source: Path) -> None:
     target = tmp_path / "out.onnx"
     check = command(tmp_path, SCRIPT, "Softplus")
@@ -245,6 +249,7 @@ def test_json(tmp_path: Path, source: Path) -> None:
     assert told["verdict"]["status"] == "equivalent"
 
 
+@pytest.mark.slow
 def test_a_part_that_fails_for_another_reason_is_not_followed(tmp_path: Path, source: Path) -> None:
     target = tmp_path / "out.onnx"
     check = command(tmp_path, FINICKY)
@@ -254,6 +259,7 @@ def test_a_part_that_fails_for_another_reason_is_not_followed(tmp_path: Path, so
     assert [node["operator"] for node in one["nodes"]] == ["HardSwish"]
 
 
+@pytest.mark.slow
 def test_where_nothing_helps_nothing_is_written(tmp_path: Path, source: Path) -> None:
     target = tmp_path / "out.onnx"
     check = command(tmp_path, SCRIPT, "Relu")
@@ -264,6 +270,7 @@ def test_where_nothing_helps_nothing_is_written(tmp_path: Path, source: Path) ->
     assert not target.exists()
 
 
+@pytest.mark.slow
 def test_a_runtime_that_computes_something_else(tmp_path: Path, source: Path) -> None:
     target = tmp_path / "out.onnx"
     check = command(tmp_path, NUMBERS, "{data}")
@@ -273,6 +280,7 @@ def test_a_runtime_that_computes_something_else(tmp_path: Path, source: Path) ->
     assert "HardSwish" not in operators(target)
 
 
+@pytest.mark.slow
 def test_real_inputs(tmp_path: Path) -> None:
     source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"
     onnx.save(model_of(CHAIN), source)

@@ -93,6 +93,7 @@ def test_inspect(model: Path) -> None:
     assert there["inputs"][0].keys() == _part("Wire")
 
 
+@pytest.mark.slow
 def test_extract_reduce_and_adapt(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"
     assert _run("extract", model, out, "--to", "c").keys() == _keys("extract")
@@ -105,6 +106,7 @@ def test_extract_reduce_and_adapt(model: Path, tmp_path: Path) -> None:
     assert found["rounds"][0].keys() == _part("Round")
 
 
+@pytest.mark.slow
 def test_batch_recipes_and_doctor(model: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(
         app, ["batch", "clean", str(model.parent), str(tmp_path / "made"), "--json"]

@@ -30,6 +30,7 @@ def session_of(arguments: list[Any], opset: int) -> tuple[ort.InferenceSession, 
     return session, [value.name for value in written.inputs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opset", [9, 10, 11, 18])
 @pytest.mark.parametrize(
     ("kind", "dtype", "bounds"),

@@ -79,6 +79,7 @@ def test_regions_as_torchvision_has_them(
     close(found, wanted[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opset", [9, 16, 19])
 @pytest.mark.parametrize("batch", [1, 3])
 def test_deformed_images_of_any_size(opset: int, batch: int) -> None:

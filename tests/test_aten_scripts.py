@@ -196,6 +196,7 @@ def test_items_that_turns_put_into_a_list_may_differ_in_size() -> None:
     assert (a, b, same) == (1, 2, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["size", "factor", "anew"])
 @pytest.mark.parametrize(
     ("mode", "rank"),

@@ -60,6 +60,7 @@ def are_of(a: Any, u: Any, s: Any, vh: Any) -> None:
     assert u.dtype == s.dtype == vh.dtype == a.dtype
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_singular_vectors(shape: tuple[int, ...], full: bool) -> None:
@@ -87,6 +88,7 @@ def test_vectors_of_matrices_without_full_rank(full: bool) -> None:
             are_of(x / scale, u, s / scale, vh)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 5, 34])
 def test_eigenvectors(size: int, upper: bool) -> None:

@@ -106,6 +106,7 @@ def test_every_model_that_onnx_brings_along_computes_what_it_did(kind):
     assert faults == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((DATA / "light").glob("*.onnx")), ids=lambda p: p.stem)
 def test_networks_with_computed_weights_do_not_grow(path):
     """Their weights are up to 400 MB, made by nodes: what is folded of them is less than a file."""

@@ -26,6 +26,7 @@ __all__ = ["log", "zoo"]  # fixtures of `batches`
 # ------------------------------------------------------------------------- what becomes of files
 
 
+@pytest.mark.slow
 def test_the_tree_is_kept_and_what_needs_no_repair_is_copied(zoo: Path, double: Path) -> None:
     dest = zoo.parent / "out"
     rows = {row.name: row for row in surgeon.batch(zoo, dest, double)}

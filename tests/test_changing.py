@@ -281,6 +281,7 @@ AFTER = """  after: |
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("told", "said"),
     [

@@ -26,6 +26,7 @@ def branches(yes: str, no: str) -> str:
     return BRANCH.format(yes=yes, no=no, one=ends[0], two=ends[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", READS)
 def test_what_every_other_turn_puts_there(read: str) -> None:
     saved = cleaned(standard(branches(HANDED, SCALED), READS[read]), 14)

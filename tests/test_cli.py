@@ -102,6 +102,7 @@ def test_options_given_several_times_and_converted_ones_arrive(
     assert log.is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="closes streams as a shell of Unix does")
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_closed_streams_change_nothing(closed: str, samples: Path, tmp_path: Path) -> None:

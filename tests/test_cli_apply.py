@@ -170,6 +170,7 @@ def test_a_script_reads_of_an_error_what_a_person_reads(net: Path, tmp_path: Pat
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_the_report_says_what_was_saved(
     net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def test_data_of_other_sizes_than_assumed(
     refused(result, 2, f"its sizes are not as assumed: `{fact}`", "at: --data x.npz")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fact", ["n == 3", "n % 2 == 1", "n >= 0", "n >= 3", "n <= 3"])
 def test_data_of_sizes_as_assumed(net: Path, double: Path, data: Path, fact: str) -> None:
     result = run("verify", net, net, "--assume", fact, "--data", data)

@@ -80,6 +80,7 @@ def test_inspect_in_words_and_for_scripts(samples: Path) -> None:
     assert plain["dynamic"] == ["batch", "time"]
 
 
+@pytest.mark.slow
 def test_recipes_are_listed_shown_and_described() -> None:
     assert "dymn" in run("recipes").output
     assert run("recipes").output == run("recipes", "list").output

@@ -165,6 +165,7 @@ def test_where_there_is_nothing_to_cut(text: str, refused: str) -> None:
     assert divide(Model(model), [refused]) is None
 
 
+@pytest.mark.slow
 def test_the_command_line_says_it(tmp_path: Path) -> None:
     source, front, rest = (tmp_path / f"{name}.onnx" for name in ("in", "front", "rest"))
     onnx.save(detector(), source)

@@ -39,6 +39,7 @@ def check(drawn: Drawn, recipe: str, rough: float = 1e-4) -> onnx.ModelProto:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_drawn_graphs_compute_stays_and_a_second_run_changes_nothing(kind: str) -> None:
     for seed in FEW if kind in ("bodies", "domains", "maybe") else MANY:

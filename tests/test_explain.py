@@ -151,6 +151,7 @@ BODY = """net (float[4] x) => (float[4] y) {
 }"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("node", "what"),
     [

@@ -178,6 +178,7 @@ def test_no_rule_begins_at_what_a_list_has() -> None:
         assert begun.isdisjoint(wanted.taken | wanted.partly)
 
 
+@pytest.mark.slow
 def test_the_command_that_inspect_says_does_it(model: Path, tmp_path: Path) -> None:
     shown = run("inspect", model, "--target", "webgpu").output
     assert "OUT.onnx --target webgpu" in " ".join(shown.split())

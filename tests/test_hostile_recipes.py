@@ -39,6 +39,7 @@ RECIPES: dict[str, str] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RECIPES)
 def test_a_recipe(kind: str, surgeon: Runner, tmp_path: Path) -> None:
     path = save(tmp_path, network())

@@ -148,6 +148,7 @@ def floats(values: Iterable[onnx.ValueInfoProto]) -> Iterator[onnx.TypeProto.Ten
             yield type_.tensor_type
 
 
+@pytest.mark.slow
 def test_what_loops_compute_stays_whatever_they_carry() -> None:
     fired = ran = 0
     for seed in range(150):

@@ -106,6 +106,7 @@ def test_two_models_are_compared_by_functions() -> None:
     assert found.status == "differs"
 
 
+@pytest.mark.slow
 def test_the_command_takes_them_from_a_recipe(tmp_path: Path) -> None:
     (tmp_path / "swirl.yaml").write_text(FOR_PLUGIN)
     for name, text in (("a", STANDARD), ("b", CUSTOM)):

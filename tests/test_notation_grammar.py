@@ -135,6 +135,7 @@ def patterns(draw: st.DrawFn) -> Pattern:
     return Pattern(tuple(nodes))
 
 
+@pytest.mark.slow
 @given(patterns())
 def test_what_is_printed_is_read_again(pattern: Pattern) -> None:
     assert parse_pattern(print_pattern(pattern), HERE) == pattern

@@ -117,6 +117,7 @@ WRITTEN_BY_PYTORCH = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opset", [9, 13, 16, 20])
 @pytest.mark.parametrize(
     ("op", "inputs", "attributes"), WRITTEN_BY_PYTORCH, ids=[case[0] for case in WRITTEN_BY_PYTORCH]

@@ -57,6 +57,7 @@ def computed(path: Path) -> np.ndarray:
     return Session(path).run({"x": x, "yes": np.array(True)})["y"]
 
 
+@pytest.mark.slow
 def test_all_that_is_read_goes_into_one_file(net: Path, tmp_path: Path) -> None:
     out = tmp_path / "out" / "net.onnx"
     out.parent.mkdir()
@@ -103,6 +104,7 @@ def test_tensors_that_overlap_are_not_multiplied(net: Path, tmp_path: Path) -> N
     assert not [*tmp_path.glob("*out*")]
 
 
+@pytest.mark.slow
 def test_in_place_the_old_data_stay(net: Path) -> None:
     before = computed(net)
     assert run("apply", "clean", net, "--in-place", "--external-data", "pack").exit_code == 0

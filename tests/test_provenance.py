@@ -100,6 +100,7 @@ def test_nodes_say_it_themselves_where_they_can(ir: int, tmp_path: Path) -> None
         assert list(entry["replaced"]) == ["abs/one"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a": 1}', "nothing", "[1]"])
 def test_a_log_of_somebody_else_is_kept_aside(text: str, net: Path, tmp_path: Path) -> None:
     proto = onnx.load(net)

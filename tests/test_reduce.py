@@ -73,6 +73,7 @@ def left(found: Reduction) -> list[str]:
     return [node.operator for node in found.nodes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", ["Relu", "Neg", "Tanh"])
 def test_one_node_is_left(operator: str) -> None:
     found = surgeon.reduce(onnx.parser.parse_model(CHAIN), has(operator))
@@ -83,6 +84,7 @@ def test_one_node_is_left(operator: str) -> None:
     Session(found.model.to_proto()).run({found.inputs[0].name: np.ones((2, 4), np.float32)})
 
 
+@pytest.mark.slow
 def test_what_fails_together_stays_and_what_is_between_goes() -> None:
     model = onnx.parser.parse_model(CHAIN)
     found = surgeon.reduce(model, has("Exp", "Cos"))
@@ -91,12 +93,14 @@ def test_what_fails_together_stays_and_what_is_between_goes() -> None:
     assert [value.name for value in found.outputs] == ["b", "e"]
 
 
+@pytest.mark.slow
 def test_sizes_are_computed_in_the_part() -> None:
     found = surgeon.reduce(onnx.parser.parse_model(SIZES), has("Reshape"))
     assert left(found) == ["Shape", "Gather", "Unsqueeze", "Concat", "Reshape"]
     assert [value.name for value in found.inputs] == ["a"], "and no target of a Reshape"
 
 
+@pytest.mark.slow
 def test_bodies_take_what_they_capture_along() -> None:
     model = onnx.parser.parse_model(BRANCHES)
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(4, np.float32), "w"))
@@ -106,6 +110,7 @@ def test_bodies_take_what_they_capture_along() -> None:
     assert [t.name for t in found.model.to_proto().graph.initializer] == ["w"]
 
 
+@pytest.mark.slow
 def test_where_everything_is_needed_the_model_is_given_back() -> None:
     model = onnx.parser.parse_model(CHAIN)
     found = surgeon.reduce(model, has("Relu", "Exp", "Neg", "Sin", "Cos", "Tanh"))
@@ -156,6 +161,7 @@ def test_what_does_not_fail_again_is_an_error() -> None:
         surgeon.reduce(onnx.parser.parse_model(CHAIN), lambda path: next(answers))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(some(6, of=20)))
 def test_of_a_graph_drawn_at_random_the_guilty_nodes_are_left(seed: int) -> None:
     """A check that fails where all of them are fails on nothing smaller than these."""
@@ -224,6 +230,7 @@ def test_recipes_that_have_to_be_allowed_come_last() -> None:
     assert {mend.allow for mend in found.mends} == {("approximate",)}
 
 
+@pytest.mark.slow
 def test_sizes_that_have_to_be_numbers() -> None:
     found = surgeon.reduce(onnx.parser.parse_model(SIZES), refuses("Reshape", dynamic=True))
     assert [(mend.recipe, mend.shaped) for mend in found.mends] == [("clean", True)]
@@ -439,6 +446,7 @@ def test_words_that_the_command_does_not_say(model: Path, script: str) -> None:
     assert "cannot compile Cos" in done.output
 
 
+@pytest.mark.slow
 def test_a_command_that_does_not_end(tmp_path: Path) -> None:
     path = tmp_path / "sleep.py"
     path.write_text("import time\nprint('on my way', flush=True)\ntime.sleep(60)")
@@ -458,6 +466,7 @@ def test_names_with_spaces(tmp_path: Path) -> None:
     assert said == f"--onnx={folder / 'part.onnx'}|a b|{folder / 'part.npz'}"
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_on_everything_is_doubted(model: Path, script: str) -> None:
     """A wrong option of the runtime's tool says of each model what it says of yours."""
     arguments = ["reduce", str(model), str(model.with_name("part.onnx")), "--check"]
@@ -475,6 +484,7 @@ def test_a_command_that_fails_on_everything_is_doubted(model: Path, script: str)
     assert "warning" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_command_that_hangs_on_everything_is_asked_twice(model: Path) -> None:
     path, count = model.with_name("sleep.py"), model.with_name("count")
     path.write_text(

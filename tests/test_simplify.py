@@ -42,6 +42,7 @@ def test_a_shape_chain_goes_and_the_interface_stays() -> None:
     np.testing.assert_array_equal(Session(after).run(feeds)["y"], x.reshape(2, 12))
 
 
+@pytest.mark.slow
 def test_external_data_come_from_the_folder(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 17]> g (float[3] x) => (float[3] y) {y = Add(x, w)}'
@@ -60,6 +61,7 @@ def test_a_tool_nobody_knows_is_refused() -> None:
         simplify(onnx.parser.parse_model(CHAIN), tool="other")
 
 
+@pytest.mark.slow
 def test_a_refusal_names_the_step() -> None:
     broken = onnx.parser.parse_model(CHAIN)
     broken.graph.node[0].input[0] = "nothing"

@@ -291,6 +291,7 @@ def drawn(parts: Parts, rng: random.Random) -> tuple[list[str], list[str]]:
     return inputs, given[:1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(some(6, of=30)))
 @pytest.mark.parametrize("name", ["dymn_tiny", "flatten_pool"])
 def test_parts_of_samples_drawn_at_random(name: str, seed: int, tmp_path: Path) -> None:

@@ -206,6 +206,7 @@ def test_the_opset_is_raised_for_rules_that_have_something_to_do(
     assert result.model.to_proto().opset_import[0].version == opset
 
 
+@pytest.mark.slow
 def test_onnxsim_is_a_step() -> None:
     simplify = Recipe.parse("surgeon: 1\nname: s\nsteps:\n  - simplify: onnxsim\n")
     proto = parse(

@@ -154,6 +154,7 @@ def test_a_shape_that_is_told_beside(tmp_path: Path) -> None:
     assert said == ("x is [[1.0, 1.0]], and no input of the result",)
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path: Path) -> None:
     given, made = tmp_path / "in.onnx", tmp_path / "out.onnx"
     onnx.save(RATE, given)

@@ -442,6 +442,7 @@ def test_what_is_large_at_every_size_is_compared() -> None:
     assert fits({"n": 3}, required_inputs(model), growth)
 
 
+@pytest.mark.slow
 def test_sizes_at_which_a_value_becomes_huge_are_not_tried_where_others_fail() -> None:
     """It runs where every place is a channel too: 8 by 8 of 64, and not 224 by 224 of them."""
     text = """g (float[n,64,h,w] x) => (float[n,p,q] y) <int64[3] to = {0, 64, -1}> {

@@ -171,6 +171,7 @@ def test_permissions_are_kept(double: Path, net: Path, tmp_path: Path) -> None:
 # --------------------------------------------------------------------- a disk that has no room
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not POSIX, reason="limits of POSIX")
 @pytest.mark.parametrize("room", [100, 1 << 20], ids=["for nothing", "for the model alone"])
 def test_a_disk_without_room(room: int, double: Path, tmp_path: Path) -> None:
