@@ -197,10 +197,16 @@ def _array(tensor: Any, at: int) -> Array:
     try:
         array: Array = np.array(tensor.detach().cpu().numpy())
     except (TypeError, RuntimeError) as error:
+        mend = "Export in float32 or float16, with dense tensors."
+        if "numpy is not available" in str(error).lower():  # PyTorch's words before 2.3
+            mend = (
+                'This PyTorch was built for NumPy 1: run `pip install "numpy<2" ml-dtypes`, '
+                "or take PyTorch 2.3 or later."
+            )
         raise SurgeonError(
             f"a tensor of {tensor.dtype} cannot be recorded: {error}",
             where=f"inputs {at}",
-            mend="Export in float32 or float16, with dense tensors.",
+            mend=mend,
         ) from None
     return array
 

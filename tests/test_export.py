@@ -257,3 +257,15 @@ def test_refuses_a_dtype_that_cannot_be_recorded(
             torch.ones(2, dtype=torch.bfloat16),
             tmp_path / "net.onnx",
         )
+
+
+def test_a_pytorch_of_another_numpy_is_said_to_be(
+    torch: Any, module: Modules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(tensor: Any) -> None:
+        raise RuntimeError("Numpy is not available")
+
+    monkeypatch.setattr(torch.Tensor, "numpy", refuse)
+    with pytest.raises(SurgeonError, match="Numpy is not available") as caught:
+        export(module(lambda self, x: x + 1), torch.ones(2), tmp_path / "net.onnx")
+    assert 'pip install "numpy<2"' in (caught.value.mend or "")
