@@ -37,6 +37,8 @@ _DEADLY_WITHOUT_HALVES = "InstanceNormalization"
 # shared its rows out, where there might be none.
 _BLIND = frozenset({"Einsum", "ConvTranspose"})
 _BLIND_BEFORE_1_31 = _BLIND | {"TopK"}
+# Whose run never ends where its second operand, the kernel, has no elements and its first has some.
+ENDLESS = frozenset({"Conv", "FusedConv"})
 
 Feeds = Mapping[str, Any]  # by value name: an array, or a list of arrays for a sequence
 

@@ -16,6 +16,7 @@ from truth import model_of
 
 import surgeon
 from surgeon.authoring import rule
+from surgeon.isolation import isolation
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 from surgeon.runtime import blind
@@ -241,6 +242,35 @@ def test_a_length_that_follows_from_another_is_found() -> None:
         }"""
     report = surgeon.apply(onnx.parser.parse_model(text), "col2im-to-conv-transpose").report
     assert report.pieces == {"compared": 1}
+
+
+def test_a_kernel_of_no_length_is_not_tried() -> None:
+    """At which onnxruntime's Conv never ends."""
+    text = """<ir_version: 8, opset_import: ["": 13, "com.microsoft": 1]>
+        g (float[N,3,6,6] x, float[4,3,K,3] w) => (float[N,4,R,4] y) {
+            y = com.microsoft.FusedConv <activation = "Relu"> (x, w)
+        }"""
+    with isolation(timeout=30):
+        report = surgeon.apply(onnx.parser.parse_model(text), "contrib").report
+    assert report.pieces == {"compared": 1}
+
+
+def test_lengths_that_are_no_numbers_at_some_sizes_are_compared_at_others() -> None:
+    """A remainder of four by a remainder, which is 0 where four divides the length."""
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[2,h,w] x) => (y)
+        <int64[2] four = {4, 4}, int64[2] both = {1, 2}, int64[4] none = {0, 0, 0, 0}> {
+            shape = Shape (x)
+            lengths = Gather (shape, both)
+            over = Mod (lengths, four)
+            rest = Mod (four, over)
+            missing = Mod (rest, four)
+            pads = Concat <axis = 0> (none, missing)
+            y = Pad <mode = "reflect"> (x, pads)
+        }"""
+    report = surgeon.apply(onnx.parser.parse_model(text), "pad-to-concat").report
+    assert report.pieces == {"compared": 1}
+    assert report.fired.total() == 1
 
 
 def test_an_operator_that_ends_a_release_on_nothing_is_not_tried_there() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -22,7 +23,7 @@ from surgeon.links import captured_by, named_inputs
 from surgeon.model import Model
 from surgeon.recipe import Rule
 from surgeon.reference.arguments import constant_value
-from surgeon.runtime import blind, release
+from surgeon.runtime import ENDLESS, blind, release
 from surgeon.trial.placing import ranges
 from surgeon.verify.limits import Bound
 
@@ -167,13 +168,14 @@ class Piece:
     def elements(self, point: Mapping[str, int]) -> int:
         """How many elements a run of both sides reads and computes at these sizes, as far as known.
 
-        What depends on other symbols does not count.
+        What depends on other symbols, or is no number there, does not count.
         """
         total = sum(array.size for array in self.constants.values())
         for shape, count in self.shapes.items():
             # asked first: what an unknown size leaves over is compared symbolically, which is slow
             if _symbols(shape) <= point.keys():
-                total += count * math.prod([dims.evaluate(d, point) for d in shape])
+                with suppress(ValueError):  # a remainder of 0: nothing will run
+                    total += count * math.prod([dims.evaluate(d, point) for d in shape])
         return total
 
     def is_empty(self, point: Mapping[str, int]) -> bool:
@@ -185,12 +187,18 @@ class Piece:
         return {name for name, size in point.items() if size == 0} <= self.counts
 
     def ends_the_process(self, point: Mapping[str, int]) -> bool:
-        """Whether onnxruntime would, on no elements; some operators look at no length."""
-        known = blind(release())
-        if not any(node.op in known for node in (*self.nodes, *self.behind, *self.draft)):
-            return False
+        """Whether onnxruntime would, or never end, on no elements; some operators ask no length."""
+        ran = (*self.nodes, *self.behind, *self.draft)
+        kernels = {node.inputs[1].name for node in ran if node.op in ENDLESS}
         try:
-            return self.is_empty(point)
+            if any(node.op in blind(release()) for node in ran):
+                return self.is_empty(point)
+            computed = not kernels <= {*self.constants, *(t.name for t, _ in self.inputs)}
+            return any(
+                0 in _shape(fact, point)
+                for tensor, fact in (self.inputs if kernels else ())
+                if computed or tensor.name in kernels
+            )
         except (KeyError, ValueError):  # these sizes make no piece, and nothing will run
             return False
 
