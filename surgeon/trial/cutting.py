@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.dims import Dim
 from surgeon.facts import Fact, Facts
 from surgeon.facts.fact import STRING, Array
 from surgeon.firing import Pairs
@@ -20,6 +21,7 @@ from surgeon.trial.piece import Piece
 
 NEAR = 12  # how far behind the match the replacement's operands are looked for at first
 FAR = 1000
+_POOLS = {"AveragePool", "LpPool", "MaxPool"}
 _LARGEST = 1 << 26  # bytes of constants in a piece
 
 
@@ -68,7 +70,25 @@ def cut(
         frozenset(given.counts),
         Counter(shape for shape in shapes if shape is not None),
         ends_early,
+        [*_windows(facts, nodes)],
     )
+
+
+def _windows(facts: Facts, nodes: Iterable[gs.Node]) -> Iterator[tuple[Dim, int]]:
+    """The lengths that pools go over, and the least of each: below, PyTorch has no pool.
+
+    ONNX leaves it open, and onnxruntime gives one result or none, by how the quotient is rounded.
+    """
+    for node in nodes:
+        if node.op not in _POOLS or node.attrs.get("auto_pad", "NOTSET") != "NOTSET":
+            continue
+        kernel = node.attrs.get("kernel_shape", ())
+        steps = node.attrs.get("dilations") or [1] * len(kernel)
+        pads = node.attrs.get("pads") or [0] * 2 * len(kernel)
+        ends = zip(pads, pads[len(kernel) :], strict=False)
+        lengths = (facts.of(node.inputs[0]).shape or ())[2:]
+        for length, size, step, end in zip(lengths, kernel, steps, ends, strict=False):
+            yield length, step * (size - 1) + 1 - sum(end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ class Piece:
         shapes: Those of its inputs and of what both sides compute, where they are known, and how
             many values have each.
         ends_early: Whether more may lie behind the match than was looked at.
+        windows: Lengths that pools of the original go over, and how long each is at least.
         places: What the original's nodes allow integers to hold, by name, as `placing` has it.
     """
 
@@ -66,6 +67,7 @@ class Piece:
     counts: frozenset[str]
     shapes: Mapping[tuple[Dim, ...], int]
     ends_early: bool
+    windows: Sequence[tuple[Dim, int]] = ()
     places: Mapping[str, Bound] = field(default_factory=dict)
 
     def key(self, rule: Rule) -> str:
@@ -126,8 +128,12 @@ class Piece:
 
         Raises:
             KeyError: A symbol has none.
-            ValueError: A dimension comes out negative, or an input too large.
+            ValueError: A dimension comes out negative, an input too large, or shorter than the
+                window of a pool.
         """
+        for length, least in self.windows:
+            if dims.symbols(length) <= point.keys() and dims.evaluate(length, point) < least:
+                raise ValueError("a window longer than what it goes over")
         drawn = {
             tensor.name: (fact._replace(shape=None), _shape(fact, point))
             for tensor, fact in self.inputs
