@@ -147,21 +147,19 @@ def windows_as_pads(draft: Draft, match: Match) -> gs.Tensor:
     pads = [int(n) for n in attribute_of(node, "pads") or [0, 0] * count]
     shapes = [draft.facts.of(t).shape for t in (x, node.outputs[0])]
     given, gives = ([n for n in (s or ())[2:] if isinstance(n, int)] for s in shapes)
-    if node.op == "MaxPool" and len(given) != count:
-        for axis, (size, step) in enumerate(zip(kernel, strides, strict=True)):
-            pads[count + axis] += step - 1
-            if pads[count + axis] >= size:
-                raise Refused("its lengths are known at run time only")
-        return c.op("MaxPool", x, **(attributes | {"pads": pads}))
-    if len(given) != count or len(gives) != count:
-        raise Refused("its lengths are known at run time only")
     behind = []
     for axis in range(count):
+        end = pads[count + axis]
+        if len(given) != count or len(gives) != count:
+            behind.append(end + strides[axis] - 1)  # room for one window more, or for none
+            if behind[axis] >= kernel[axis]:
+                raise Refused("its lengths are known at run time only")
+            continue
         reach = dilations[axis] * (kernel[axis] - 1) + 1
         last = (gives[axis] - 1) * strides[axis]  # where the last window begins
         if last >= given[axis] + pads[axis]:
             raise Refused("its last window begins in the padding")
-        behind.append(max(pads[count + axis], last + reach - given[axis] - pads[axis]))
+        behind.append(max(end, last + reach - given[axis] - pads[axis]))
     if node.op == "MaxPool":
         if any(n >= size for n, size in zip(behind, kernel, strict=True)):
             raise Refused("what its last windows hang over is as wide as a window")
