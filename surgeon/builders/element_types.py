@@ -66,6 +66,24 @@ def operand_types(draft: Draft, match: Match) -> Any:
     return made if keeps else work.cast(made, common)
 
 
+def convolved_in_one_type(draft: Draft, match: Match) -> gs.Tensor:
+    """A convolution of operands of two floating-point types, in the narrower of them.
+
+    PyTorch convolves one type alone, so that both were of one; an exporter only ever widens.
+    The result goes back to the input's type, in which the file goes on.
+    """
+    node, work = match.root, Work(draft, match.root)
+    given = [tensor for tensor in node.inputs if not tensor.is_empty()]
+    kinds = {work.dtype(tensor) for tensor in given}
+    if len(kinds) == 1 or not kinds <= set(FLOATS):
+        raise Refused("its operands have types that it takes, or are no floats")
+    if kinds >= set(HALVES):
+        raise Refused("of float16 and bfloat16 neither is the narrower")
+    narrow = min(kinds, key=lambda kind: onnx.helper.tensor_dtype_to_np_dtype(kind).itemsize)
+    made = draft.op(node.op, *(work.cast(tensor, narrow) for tensor in given), **node.attrs)
+    return work.cast(made, work.dtype(node.inputs[0]))
+
+
 def _otherwise(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor | None:
     """What takes the place of an operator that casting its operands does not help; None of others.
 

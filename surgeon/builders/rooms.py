@@ -40,7 +40,9 @@ _HELD: Mapping[str, str] = {
     "directions": "directions_joined with_last_state",
     "dynamic": "stacked_convolution",
     "einsum": "einsum_as_matmul",
-    "element_types": "eye_of_booleans operand_types sizes_of_64_bits unique_of_wider",
+    "element_types": (
+        "convolved_in_one_type eye_of_booleans operand_types sizes_of_64_bits unique_of_wider"
+    ),
     "elements": (
         "elements_as_gather eye_as_equal lines_as_gather place_of_extreme reversed_as_gather "
         "unique_as_runs"
