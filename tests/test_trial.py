@@ -273,6 +273,21 @@ def test_lengths_that_are_no_numbers_at_some_sizes_are_compared_at_others() -> N
     assert report.fired.total() == 1
 
 
+def test_sizes_at_which_joined_parts_do_not_fit_are_not_tried() -> None:
+    """At which onnxruntime joins what stood in memory, on either side something else."""
+    text = """<ir_version: 9, opset_import: ["": 18]>
+        g (float[N,4,H] u, float[2,4,K] v) => (float[N,R,4] z, float[N,4,R] y) {
+            a = Transpose <perm = [0, 2, 1]> (u)
+            b = Transpose <perm = [0, 2, 1]> (v)
+            c = Concat <axis = 1> (a, b)
+            z = Softmax <axis = -1> (c)
+            y = Transpose <perm = [0, 2, 1]> (z)
+        }"""
+    report = surgeon.apply(onnx.parser.parse_model(text), "no-ops").report
+    assert not report.refusals
+    assert report.fired.total()
+
+
 def test_an_operator_that_ends_a_release_on_nothing_is_not_tried_there() -> None:
     assert "TopK" in blind("1.30.2")
     assert "TopK" not in blind("1.31.0")

@@ -18,6 +18,7 @@ from surgeon.match import Match
 from surgeon.model import Model
 from surgeon.rewrite import Draft
 from surgeon.trial.piece import Piece
+from surgeon.verify.growth import beside
 
 NEAR = 12  # how far behind the match the replacement's operands are looked for at first
 FAR = 1000
@@ -53,6 +54,7 @@ def cut(
     given = _given(facts, [tensor for at, tensor in operands.items() if at not in made])
     if isinstance(given, str):
         return given
+    joined = [node for node in nodes if node.op == "Concat"]
     computed = [facts.of(t).shape for node in (*nodes, *draft.nodes) for t in node.outputs]
     shapes = [*computed, *(fact.shape for _, fact in given.inputs)]
     passed = {t.name for node in nodes for t in named_inputs(node) if facts.is_unread(t)}
@@ -71,6 +73,11 @@ def cut(
         Counter(shape for shape in shapes if shape is not None),
         ends_early,
         [*_windows(facts, nodes)],
+        [
+            two
+            for node in joined
+            for two in beside([facts.of(t).shape for t in node.inputs], node.attrs.get("axis", 1))
+        ],
     )
 
 

@@ -52,6 +52,7 @@ class Piece:
             many values have each.
         ends_early: Whether more may lie behind the match than was looked at.
         windows: Lengths that pools of the original go over, and how long each is at least.
+        joined: Lengths of parts that the original joins along another axis, which are equal.
         places: What the original's nodes allow integers to hold, by name, as `placing` has it.
     """
 
@@ -68,6 +69,7 @@ class Piece:
     shapes: Mapping[tuple[Dim, ...], int]
     ends_early: bool
     windows: Sequence[tuple[Dim, int]] = ()
+    joined: Sequence[tuple[Dim, Dim]] = ()
     places: Mapping[str, Bound] = field(default_factory=dict)
 
     def key(self, rule: Rule) -> str:
@@ -128,12 +130,10 @@ class Piece:
 
         Raises:
             KeyError: A symbol has none.
-            ValueError: A dimension comes out negative, an input too large, or shorter than the
-                window of a pool.
+            ValueError: A dimension comes out negative, an input too large, or the original's pools
+                and joins are not defined there.
         """
-        for length, least in self.windows:
-            if dims.symbols(length) <= point.keys() and dims.evaluate(length, point) < least:
-                raise ValueError("a window longer than what it goes over")
+        self._defined(point)
         drawn = {
             tensor.name: (fact._replace(shape=None), _shape(fact, point))
             for tensor, fact in self.inputs
@@ -147,6 +147,20 @@ class Piece:
         levels = suited.levels(self._reads(), self.constants) if style == NORMAL else {}
         within = ranges(self.places, {name: shape for name, (_, shape) in drawn.items()})
         return Drawing(drawn, self.known(point), style, seed, beside, levels, within)
+
+    def _defined(self, point: Mapping[str, int]) -> None:
+        """Refuse sizes at which onnxruntime runs the original, and ONNX says nothing of it.
+
+        Raises:
+            ValueError: Says why.
+        """
+        for length, least in self.windows:
+            if dims.symbols(length) <= point.keys() and dims.evaluate(length, point) < least:
+                raise ValueError("a window longer than what it goes over")
+        for one, other in self.joined:
+            told = dims.symbols(one) | dims.symbols(other) <= point.keys()
+            if told and dims.evaluate(one, point) != dims.evaluate(other, point):
+                raise ValueError("parts of other lengths joined")
 
     def _reads(self) -> Iterator[tuple[str, list[str]]]:
         for node in self.nodes:

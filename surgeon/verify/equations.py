@@ -15,7 +15,7 @@ import onnx
 from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts.elementwise import BINARY
-from surgeon.verify.growth import Shape, Step, walk
+from surgeon.verify.growth import Shape, Step, beside, walk
 from surgeon.verify.limits import Input
 from surgeon.verify.sizes import OTHER, WANTED, dynamic_dims
 
@@ -156,8 +156,8 @@ def _wanted(step: Step, names: set[str]) -> Iterator[_Equation]:
         # a length of its own stands for a quotient that nothing shows to be whole
         yield _Equation(first, told, "equal" if len(told) == len(result) else "divided")
     elif op == "Concat":
-        for other in given[1:]:
-            yield from _beside(first, other, attributes.get("axis", 1))
+        for here, there in beside(given, attributes.get("axis", 1)):
+            yield _Equation((here,), (there,))
     elif second is not None and op in BINARY:
         for here, there in zip(reversed(first), reversed(second), strict=False):
             if here != there and 1 not in (here, there):
@@ -179,11 +179,3 @@ def _of_weight(
         return
     if -len(first) <= own < len(first) and -len(second) <= other < len(second):
         yield _Equation((first[own],), (second[other],))
-
-
-def _beside(first: Shape, other: Shape | None, axis: int) -> Iterator[_Equation]:
-    if other is not None and len(first) == len(other) and -len(first) <= axis < len(first):
-        axis %= len(first)
-        for place, (here, there) in enumerate(zip(first, other, strict=True)):
-            if place != axis:
-                yield _Equation((here,), (there,))

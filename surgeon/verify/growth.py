@@ -1,4 +1,7 @@
-"""How large the values of a model become at given sizes: asked before it is run there."""
+"""How large the values of a model become at given sizes, and whether its parts fit there.
+
+Both are asked before it is run there.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,10 @@ class Growth:
     """
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        shapes = {shape for step in walk(model) for shape in step.made if shape}
+        steps = walk(model)
+        shapes = {shape for step in steps for shape in step.made if shape}
+        joined = [step for step in steps if step.op == "Concat"]
+        self._joined = {two for s in joined for two in beside(s.given, s.attributes.get("axis", 1))}
         self._shapes = {s for s in shapes if not all(isinstance(dim, int) for dim in s)}
         fixed = (math.prod(dim for dim in s if isinstance(dim, int)) for s in shapes - self._shapes)
         self._fixed = max(fixed, default=0)
@@ -52,6 +58,21 @@ class Growth:
         if self._least is None:  # of the weights' sizes alone
             self._least = self.elements(dict.fromkeys(sizes, 1))
         return self.elements(sizes) <= max(_MODERATE, _TIMES * self._least)
+
+    def joins(self, sizes: Mapping[str, int]) -> bool:
+        """Whether parts that are joined are as long as one another at these sizes, where known.
+
+        Of a part without elements onnxruntime asks no length, and counts it where it leaves room
+        for the whole, so that what stood in memory is in it.
+        """
+        for pair in self._joined:
+            try:
+                one, other = (dims.evaluate(dim, sizes) for dim in pair)
+            except (KeyError, ValueError):
+                continue
+            if one != other:
+                return False
+        return True
 
     def elements(self, sizes: Mapping[str, int]) -> int:
         """How many elements the largest value has at these sizes; 0 where nothing is known."""
@@ -67,6 +88,22 @@ class Growth:
             if None not in lengths:
                 most = max(most, math.prod(length for length in lengths if length is not None))
         return most
+
+
+def beside(parts: Sequence[Shape | None], axis: int) -> Iterator[tuple[Dim, Dim]]:
+    """The lengths of joined parts that have to be equal and are not written alike, two by two.
+
+    Args:
+        parts: Their shapes, where they are known.
+        axis: Along which they are joined.
+    """
+    first, *others = parts or [None]
+    for other in others:
+        if first is None or other is None or len(first) != len(other):
+            continue
+        for place, two in enumerate(zip(first, other, strict=True)):
+            if place not in (axis, axis + len(first)) and two[0] != two[1]:
+                yield two
 
 
 def walk(model: onnx.ModelProto) -> list[Step]:

@@ -128,11 +128,14 @@ def traced_sizes(before: onnx.ModelProto, after: onnx.ModelProto) -> dict[str, l
 
 
 def fits(sizes: Mapping[str, int], inputs: Sequence[Input], growth: Growth | None = None) -> bool:
-    """Whether no input becomes too large, nor, as far as `growth` knows, what is made of them."""
+    """Whether no input becomes too large, nor, as far as `growth` knows, what is made of them.
+
+    And whether parts that are joined there are as long as one another.
+    """
     most = _LARGEST_LONG if max(sizes.values(), default=0) > _LONG else LARGEST
     if any(math.prod(each.shape(sizes)) > most for each in inputs):
         return False
-    return growth is None or growth.is_moderate(sizes)
+    return growth is None or (growth.joins(sizes) and growth.is_moderate(sizes))
 
 
 def first_choices(lists: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
