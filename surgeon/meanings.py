@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import Any
 
 import onnx
 import onnx.parser
@@ -118,8 +119,21 @@ class Meanings:
             if added.domain not in imported:
                 out.opset_import.add(domain=added.domain, version=1)
                 imported.add(added.domain)
+        for top in (out.graph, *out.functions):
+            for node in every_node(top.node):
+                if name_of(node) not in own and (said := self.function(name_of(node), opset)):
+                    node.attribute.extend(_left_out(node, said))
         flat: onnx.ModelProto = inliner.inline_local_functions(out)
         return flat
+
+    def default(self, name: str, attribute: str, opset: int) -> Any:
+        """What an attribute of an operator is where a node leaves it out; None if nothing says."""
+        function = self.function(name, opset)
+        for each in function.attribute_proto if function is not None else ():
+            if each.name == attribute:
+                value = onnx.helper.get_attribute_value(each)
+                return value.decode() if isinstance(value, bytes) else value
+        return None
 
     def function(self, name: str, opset: int) -> onnx.FunctionProto | None:
         """The newest function of an operator that means at this opset what it says."""
@@ -128,6 +142,15 @@ class Meanings:
             key=_opset_of,
             default=None,
         )
+
+
+def _left_out(node: onnx.NodeProto, function: onnx.FunctionProto) -> list[onnx.AttributeProto]:
+    """The attributes that a node leaves out and its function has a default of.
+
+    onnx's inliner puts in none of them.
+    """
+    stated = {attribute.name for attribute in node.attribute}
+    return [each for each in function.attribute_proto if each.name not in stated]
 
 
 def holds_at(nodes: Iterable[onnx.NodeProto], written: int, opset: int) -> bool:

@@ -113,7 +113,7 @@ class Search:
             if key in moves:
                 moved[moves[key]] = value
                 continue
-            found = attribute_of(node, key)
+            found = self._attribute(node, key)
             if not self._agrees(node, key, found, value):
                 self.fail(state, _differs(node, key, found, value))
                 return None
@@ -121,7 +121,7 @@ class Search:
             if key in moves:
                 moved[moves[key]] = name
                 continue
-            found = attribute_of(node, key)
+            found = self._attribute(node, key)
             if found is None:
                 self.fail(state, lambda key=key: f"{describe(node)} has no attribute `{key}`")  # type: ignore[misc]
                 return None
@@ -132,6 +132,14 @@ class Search:
                 k: v for k, v in node.attrs.items() if k not in named
             }
         return moved
+
+    def _attribute(self, node: gs.Node, key: str) -> Any:
+        """What a node states, or the default of its operator's schema or function; or None."""
+        found = attribute_of(node, key)
+        if found is None and key not in node.attrs:
+            name = f"{node.domain}.{node.op}"
+            found = self.facts.meanings.default(name, key, self.facts.opset)
+        return found
 
     def _agrees(self, node: gs.Node, key: str, found: Any, value: Any) -> bool:
         if found is None:

@@ -98,6 +98,19 @@ def test_an_operator_of_ones_own_in_the_original_is_compared() -> None:
     assert not surgeon.apply(parsed(CUSTOM), wrong).model.changed
 
 
+def test_an_attribute_that_a_node_leaves_out_is_what_the_function_says() -> None:
+    told = FROM_PLUGIN.replace("Swirl <slope> (x)", "Swirl <slope: float = 0.5> (x)")
+    silent = parsed(CUSTOM.replace(" <slope = 0.25>", ""))
+    result = surgeon.apply(silent, surgeon.Recipe.parse(told))
+    assert result.report.verdict.status == "equivalent"
+    assert result.model.to_proto().graph.node[0].attribute[0].f == 0.5
+    for stated, fires in (("0.5", True), ("0.25", False)):
+        asked = surgeon.Recipe.parse(
+            told.replace("<slope = @s>", f"<slope = {stated}>").replace("@s>", f"{stated}>")
+        )
+        assert surgeon.apply(silent, asked).model.changed is fires
+
+
 def test_two_models_are_compared_by_functions() -> None:
     assert surgeon.verify(parsed(STANDARD), parsed(CUSTOM)).status == "broken"
     found = surgeon.verify(parsed(CUSTOM), parsed(STANDARD), functions=[swirl()])
