@@ -14,6 +14,7 @@ from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.fold import Folder
 from surgeon.links import current
+from surgeon.model import Model
 from surgeon.rewrite import Surgery
 from surgeon.sameness import Sameness
 
@@ -35,6 +36,29 @@ def rename_constants(surgery: Surgery, names: Set[str]) -> None:
             for tensor in node.inputs:
                 if tensor.name in names and isinstance(tensor, gs.Constant):
                     tensor.name = surgery.fresh(tensor.name)
+
+
+def drop_unread_weights(model: Model) -> int:
+    """Let go of the initializers that nobody read from the beginning; gives how many.
+
+    Those that are inputs too stay, and what quantisers noted the scale of a value by.
+    """
+    count = 0
+    for graph in model.graphs():
+        origin = getattr(graph, "origin", None)
+        if not isinstance(origin, onnx.GraphProto):
+            continue
+        noted = {
+            entry.value
+            for note in origin.quantization_annotation
+            for entry in note.quant_parameter_tensor_names
+        }
+        dense, sparse = origin.initializer, origin.sparse_initializer
+        names = {*(tensor.name for tensor in dense), *(tensor.values.name for tensor in sparse)}
+        unread = names - graph.reads - model.overridable - noted
+        graph.reads |= unread  # as if their readers had gone
+        count += len(unread)
+    return count
 
 
 class Known:

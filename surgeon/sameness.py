@@ -29,6 +29,7 @@ _DOMAINS = frozenset({None, "", "ai.onnx", dialect.ATEN})
 _MOST_VALUES = 200  # of the bodies of a node: what is larger is equal to nothing
 _MOST_DEEP = 8  # bodies in bodies
 _MOST_ELEMENTS = 1024  # of a tensor that is looked at one by one
+_LOOKED_AT = 64  # elements of a larger one, before all are
 # An attribute `axis` of theirs counts along input 0; OneHot's along a rank that is one more.
 _WITH_AXIS: Mapping[str, int] = {
     **dict.fromkeys(
@@ -45,6 +46,40 @@ Inside = dict[int, int]  # values of bodies by their identity: the how many-th e
 Inputs = Any  # a tuple, or a set where any order is the same
 
 
+class _Large:
+    """The values of a large constant: equal to those that are the same to the bit.
+
+    They are read where all else of two nodes is the same, and to their end where they begin alike.
+    """
+
+    def __init__(self, facts: Facts, constant: gs.Constant, kind: tuple[Any, ...]) -> None:
+        self.facts, self.constant, self.kind = facts, constant, kind
+        self._begin: bytes | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.kind)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Large) or self.kind != other.kind:
+            return False
+        if self.constant is other.constant:
+            return True
+        return self.begin == other.begin and self._bytes() == other._bytes()
+
+    @property
+    def begin(self) -> bytes:
+        """The first elements."""
+        if self._begin is None:
+            self._begin = self._bytes(_LOOKED_AT)
+        return self._begin
+
+    def _bytes(self, count: int | None = None) -> bytes:
+        array = self.facts.array(self.constant, decides=False)
+        if array is None or array.dtype.kind == "O":  # texts: each is equal to itself alone
+            return str(id(self.constant)).encode()
+        return array.reshape(-1)[:count].tobytes()
+
+
 class Sameness:
     """Says what nodes compute.
 
@@ -54,6 +89,7 @@ class Sameness:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
+        self._large: dict[int, _Large] = {}
         self._forms: dict[tuple[Any, ...], Key] = {}
         self._meant: dict[str, Key] = {}
 
@@ -111,12 +147,20 @@ class Sameness:
         value = fact.value
         if value is None and isinstance(tensor, gs.Constant):
             # what is not of this file may be missing, and is not read to compare it
-            if math.prod(tensor.shape) > _MOST_ELEMENTS or self.facts.model.bytes_outside(tensor):
+            if self.facts.model.bytes_outside(tensor):
                 return id(tensor)
+            if math.prod(tensor.shape) > _MOST_ELEMENTS:
+                return self._large_one(tensor, (fact.dtype, fact.shape))
             value = self.facts.array(tensor, decides=False)
         if value is not None and value.dtype.kind in "iubf":
             return _said(value)
         return id(tensor)
+
+    def _large_one(self, constant: gs.Constant, kind: tuple[Any, ...]) -> _Large:
+        known = self._large.get(id(constant))
+        if known is None or known.constant is not constant or known.kind != kind:
+            known = self._large[id(constant)] = _Large(self.facts, constant, kind)
+        return known
 
     def _place(self, tensor: gs.Tensor, inside: Inside) -> Any:
         """Which value of the bodies a tensor is; of one from around them, its identity."""

@@ -310,3 +310,27 @@ def test_a_loop_of_no_turn_that_gathers_rows_stays():
         }"""
     )
     assert surgeon.apply(before, "clean", verify=False).report.after["Loop"] == 1
+
+
+def test_weights_that_nobody_reads_go() -> None:
+    """Those that an exporter left behind, or another tool's rewriting; not a noted scale."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+        g (float[n,3] x, bool c) => (float[n,3] y)
+        <float[3] w = {1, 2, 3}, float[3] spare = {4, 5, 6}, float s = {0.5}> {
+            a = Add (x, w)
+            y = If (c) <
+                then_branch = t () => (float[n,3] p) <float[3] over = {1, 1, 1}> { p = Relu (a) },
+                else_branch = e () => (float[n,3] q) { q = Neg (a) }
+            >
+        }""")
+    note = model.graph.quantization_annotation.add(tensor_name="a")
+    note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="s")
+    result = surgeon.apply(model, "clean")
+    left = result.model.to_proto().graph
+    assert sorted(tensor.name for tensor in left.initializer) == ["s", "w"]
+    bodies = [each.g for node in left.node for each in node.attribute if each.HasField("g")]
+    assert [len(body.initializer) for body in bodies] == [0, 0]
+    assert result.report.housekeeping["initializers dropped that nobody reads"] == 2
+    assert not surgeon.apply(result.model.to_proto(), "clean").model.changed
+    kept = surgeon.apply(model, "gelu-fuse").model.to_proto().graph
+    assert len(kept.initializer) == 3, "who did not ask for a plain graph keeps them"

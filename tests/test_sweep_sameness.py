@@ -274,3 +274,14 @@ def test_tensors_that_are_attributes_are_compared() -> None:
         "t = Sum (p, q, r, o) y = Relu (t)"
     )
     assert counts("int64[k] s", nodes)["ConstantOfShape"] == 3
+
+
+def test_large_weights_are_equal_where_they_are_to_the_last_bit() -> None:
+    """A module that is called twice, whose weights its exporter computed each time."""
+    w = noise(40, 40)
+    last, zero = w.copy(), w.copy()
+    last[-1, -1] += 1
+    w[3, 3], zero[3, 3] = 0.0, -0.0
+    for other, matmuls in ((w.copy(), 1), (last, 2), (zero, 2), (w.astype(np.float64), 1)):
+        nodes = "p = MatMul (x, a) c = Cast <to = 1> (b) q = MatMul (x, c)"
+        assert counts("float[n,40] x", nodes, {"a": w, "b": other})["MatMul"] == matmuls
