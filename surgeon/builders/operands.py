@@ -71,6 +71,19 @@ def axes_from_front(draft: Draft, match: Match) -> gs.Tensor:
     return made
 
 
+def squeeze_of_ones(draft: Draft, match: Match) -> gs.Tensor:
+    """A Squeeze of axes of which some are longer than 1: PyTorch leaves those, ONNX refuses them."""
+    x, facts = match.root.inputs[0], draft.facts
+    axes, shape = facts.array(match.root.inputs[1]), facts.of(x).shape
+    if axes is None or shape is None:
+        raise Refused("its axes or its operand's shape are not known")
+    named = [int(axis) % len(shape) for axis in axes.reshape(-1)]
+    kept = [axis for axis in named if not isinstance(shape[axis], int) or shape[axis] == 1]
+    if len(kept) == len(named):
+        raise Refused("none of its axes is known to be longer than 1")
+    return draft.op("Squeeze", x, draft.constant(kept, "axes")) if kept else x
+
+
 def expand_but_kept(draft: Draft, match: Match) -> gs.Tensor:
     """An Expand to sizes of which some are -1: those axes stay as they are.
 

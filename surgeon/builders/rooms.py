@@ -96,7 +96,8 @@ _HELD: Mapping[str, str] = {
     "one_line": "pool_of_plane windows_of_line",
     "operands": (
         "attributes_as_inputs axes_from_front dynamic_slice expand_but_kept gather_under_mask "
-        "joined_but_nothing sizes_said_once slice_bounds split_to_the_rest without_axes"
+        "joined_but_nothing sizes_said_once slice_bounds split_to_the_rest squeeze_of_ones "
+        "without_axes"
     ),
     "padding": "pad_to_concat",
     "pairs": "qlinear_conv_as_pairs qlinear_matmul_as_pairs",
