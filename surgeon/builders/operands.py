@@ -72,10 +72,10 @@ def axes_from_front(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def squeeze_of_ones(draft: Draft, match: Match) -> gs.Tensor:
-    """A Squeeze of axes of which some are longer than 1: PyTorch leaves those, ONNX refuses them."""
+    """A Squeeze of axes of which some are longer than 1, which PyTorch leaves and ONNX refuses."""
     x, facts = match.root.inputs[0], draft.facts
     axes, shape = facts.array(match.root.inputs[1]), facts.of(x).shape
-    if axes is None or shape is None:
+    if axes is None or not shape:
         raise Refused("its axes or its operand's shape are not known")
     named = [int(axis) % len(shape) for axis in axes.reshape(-1)]
     kept = [axis for axis in named if not isinstance(shape[axis], int) or shape[axis] == 1]
