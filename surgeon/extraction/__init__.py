@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from surgeon.auditing import compared_with, source_said, verdict_said
-from surgeon.choices import check_choice, check_unasked, several
+from surgeon.choices import check_by_name, check_choice, check_data, check_unasked, several
 from surgeon.errors import RecipeError, VerifyError
 from surgeon.extraction.cut import FROM, TO, Cut, End, Wiring, cut, read_end, renamed
 from surgeon.extraction.rejoined import compare
@@ -97,6 +97,8 @@ def extract(
         VerifyError: The part does not run, or differs.
     """
     check_choice("require", require, ("runs", "equivalent"))
+    check_by_name(drawn=drawn)
+    check_data(data)
     if not verify:
         check_unasked(require == "equivalent", reference, drawn, data)
     if not inputs and not outputs:
