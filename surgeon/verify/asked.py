@@ -63,7 +63,7 @@ def sizes_of(model: Model, shapes: Mapping[str, Sequence[Dim]], sizes: Sizes | N
     check_by_name(sizes=sizes)
     if not sizes:
         return {}
-    known = _dims(model, shapes)
+    known = dims_of(model, shapes)
     found: dict[str, Sequence[int] | str] = {}
     for dim, given in sizes.items():
         for name in (dim, given) if isinstance(given, str) else (dim,):
@@ -77,7 +77,7 @@ def sizes_of(model: Model, shapes: Mapping[str, Sequence[Dim]], sizes: Sizes | N
     return found
 
 
-def _dims(model: Model, shapes: Mapping[str, Sequence[Dim]]) -> set[str]:
+def dims_of(model: Model, shapes: Mapping[str, Sequence[Dim]]) -> set[str]:
     """The names of dims: those declared, those told in their place, and what unnamed ones get."""
     declared = (tensor_of(value.type) for value in model.proto.graph.input)
     known = {
