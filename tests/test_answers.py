@@ -80,6 +80,7 @@ def test_a_run_that_ends_with_an_error(model: Path, tmp_path: Path) -> None:
     found = _run("apply", "clean", model, tmp_path / "o.onnx", "--target", "no-such")
     assert found.keys() == {"error"}
     assert found["error"].keys() == {"what", "where", "mend", "exit_code"}
+    assert _run("test", tmp_path / "none.yaml").keys() == {"error"}
 
 
 def test_inspect(model: Path) -> None:
