@@ -83,6 +83,13 @@ def test_a_run_that_ends_with_an_error(model: Path, tmp_path: Path) -> None:
     assert _run("test", tmp_path / "none.yaml").keys() == {"error"}
 
 
+def test_what_may_be_null_says_so() -> None:
+    told = {a.title: {key: kind for key, (kind, _) in keys_of(a).items()} for a in ANSWERS}
+    assert told["surgeon batch"]["same_as"] == "text or null"
+    assert told["surgeon apply"]["verdict"] == "[Verdict](#verdict) or null"
+    assert told["surgeon batch"]["outcome"] == "text"
+
+
 def test_inspect(model: Path) -> None:
     found = _run("inspect", model, "--target", "tensorrt-8.6")
     assert found.keys() == _keys("inspect") - {"division"}
