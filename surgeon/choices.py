@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
+
+Data: TypeAlias = str | Path | Sequence[str | Path]
+Reference: TypeAlias = str | Path | Sequence[str | Path] | None
 
 REQUIRED = ("runs", "equivalent")  # how good the verdict must be
 # Two kinds of rules, ATen nodes that are left, and inputs that nothing reads.

@@ -11,6 +11,8 @@ from surgeon.assumptions import parse_assumptions
 from surgeon.auditing import Asked, record
 from surgeon.choices import (
     REQUIRED,
+    Data,
+    Reference,
     check_by_name,
     check_data,
     check_integer,
@@ -33,8 +35,7 @@ from surgeon.tally import is_rid_of_foreign
 from surgeon.values import with_values
 
 if TYPE_CHECKING:
-    from surgeon.verify import Reference, Verdict
-    from surgeon.verify.given import Data
+    from surgeon.verify import Verdict
 
 GOOD = ("equivalent", "runs")
 

@@ -12,6 +12,7 @@ from typing import Any
 import onnx
 
 from surgeon.chance import drawn_outputs
+from surgeon.choices import Data, Reference
 from surgeon.difference.among import constants_apart
 from surgeon.errors import ForeignError, MemoryUp, SurgeonError, TimeUp
 from surgeon.isolation import isolation
@@ -28,7 +29,7 @@ from surgeon.verify.demands import demanded_sizes
 from surgeon.verify.drawn import Drawn
 from surgeon.verify.equations import fitting_sizes
 from surgeon.verify.finding import Finder
-from surgeon.verify.given import Data, Reference, read_given
+from surgeon.verify.given import read_given
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import Drawing, required_inputs
 from surgeon.verify.interface import declaring_mend, interface_fault, renaming_mend
