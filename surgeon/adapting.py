@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from surgeon.choices import several
+from surgeon.choices import check_data, check_function, several
 from surgeon.errors import SurgeonError, UnfitError, few
 from surgeon.model import Model, ModelLike
 from surgeon.nested import every_node
@@ -100,6 +100,8 @@ def adapt(
         UnfitError: No recipes were found; it carries the `rounds`.
         SurgeonError: As `apply` raises.
     """
+    check_function("passes", passes)
+    check_data(feeds, "feeds")
     search = _Search(
         Model.of(model),
         [as_recipe(recipe) for recipe in recipes],

@@ -34,8 +34,9 @@ Commands that answer take `--json`: they print one JSON document to stdout and n
 Where a command ends with an error, stdout has `{"error": {"what", "where", "mend", "exit_code"}}`,
 beside the report where there is one. A command line that cannot be read at all (an option that is
 not there) is answered on stderr alone, with exit code 2. `null` stands for what is not known or was
-not asked for, and for numbers that are not finite. Later versions may add keys. The Python API
-gives the same objects with the same attributes: `surgeon.apply(...).report.changes`."""
+not asked for, and for numbers that are not finite; a key that is there *only* in some case is else
+left out. Later versions may add keys. The Python API gives the same objects with the same
+attributes: `surgeon.apply(...).report.changes`."""
 
 
 class Answer(NamedTuple):
@@ -65,7 +66,7 @@ ANSWERS = (
             "status": "That of the verdict; without one `unchanged` or `unchecked`.",
             "contracts": "What the rewrites changed in what the model promises, each once.",
             "saved": "The file that was written, or null.",
-            "error": "Where the run ended with one: `what`, `where`, `mend`, `exit_code`.",
+            "error": "Only where the run ended with one: `what`, `where`, `mend`, `exit_code`.",
         },
         frozenset({"gone"}),
     ),
@@ -97,7 +98,7 @@ ANSWERS = (
     Answer(
         "surgeon verify",
         Verdict,
-        more={"parting": "With `--bisect`: [Parting](#parting), or null."},
+        more={"parting": "Only with `--bisect`: [Parting](#parting), or null."},
     ),
     Answer(
         "surgeon diff",
@@ -123,7 +124,7 @@ ANSWERS = (
     Answer(
         "surgeon inspect",
         inspection.Inspection,
-        more={"division": "With `--target`, where no recipe helps: [Division](#division)."},
+        more={"division": "Only with `--target`, where no recipe helps: [Division](#division)."},
     ),
     Answer("surgeon inspect --node", standing.Standing, "A list of these."),
     Answer(
@@ -263,7 +264,8 @@ def _type(hint: Any) -> str:
         return f"[{heading}](#{heading.lower()})"
     origin, inside = get_origin(hint), [each for each in get_args(hint) if each is not type(None)]
     if origin in (Union, UnionType):
-        return _type(inside[0]) if len(inside) == 1 else ""
+        known = _type(inside[0]) if len(inside) == 1 else ""
+        return f"{known} or null" if known and type(None) in get_args(hint) else known
     if origin is tuple:
         inner = _type(inside[0]) if len(inside) == 2 and inside[1] is ... else ""
         return f"list of {inner}" if inner else "list"

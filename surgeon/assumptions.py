@@ -179,12 +179,6 @@ def _unmet(assume: Sequence[str], sizes: Mapping[str, int]) -> str | None:
 
 def _see_shape(name: str, shape: Sequence[int | str], type_: onnx.TypeProto.Tensor) -> None:
     """See that an input has as many dimensions, and that the numbers are lengths."""
-    if isinstance(shape, str):
-        raise RecipeError(
-            f"the shape of input `{name}` is a text",
-            where="--shape",
-            mend=f"Give a list: {[int(d) if d.isdecimal() else d for d in shape.split(',')]}.",
-        )
     if type_.HasField("shape") and len(type_.shape.dim) != len(shape):
         raise RecipeError(
             f"input `{name}` has {len(type_.shape.dim)} dimensions, not {len(shape)}",

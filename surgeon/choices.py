@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from numbers import Integral
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
+
+Data: TypeAlias = str | Path | Sequence[str | Path]
+Reference: TypeAlias = str | Path | Sequence[str | Path] | None
 
 REQUIRED = ("runs", "equivalent")  # how good the verdict must be
 # Two kinds of rules, ATen nodes that are left, and inputs that nothing reads.
@@ -82,3 +88,76 @@ def check_by_name(**given: object) -> None:
                 where=option,
                 mend=f'Give it by input name: `{option}={{"x": ...}}`.',
             )
+
+
+def plain_shapes(shape: Mapping[str, Any] | None) -> dict[str, tuple[int | str, ...]]:
+    """Shapes by input name as plain numbers and names; an array's numbers, numpy's, are taken too.
+
+    Raises:
+        RecipeError: They are not by input name, or one holds something else.
+    """
+    check_by_name(shape=shape)
+    return {name: _plain_shape(name, dims) for name, dims in (shape or {}).items()}
+
+
+def _plain_shape(name: str, dims: Any) -> tuple[int | str, ...]:
+    if isinstance(dims, str):
+        raise RecipeError(
+            f"the shape of input `{name}` is a text",
+            where="--shape",
+            mend=f"Give a list: {[int(d) if d.isdecimal() else d for d in dims.split(',')]}.",
+        )
+    try:
+        given = list(dims)
+    except TypeError:  # a number, or an array of no dimension
+        raise RecipeError(
+            f"the shape of input `{name}` is a `{type(dims).__name__}`, and no list",
+            where="--shape",
+            mend="Give one number or name for each dimension.",
+        ) from None
+    return tuple(_plain_dim(name, each) for each in given)
+
+
+def _plain_dim(name: str, given: object) -> int | str:
+    if isinstance(given, str) and given:
+        return str(given)
+    if isinstance(given, Integral) and not isinstance(given, bool):
+        return int(given)
+    raise RecipeError(
+        f"`{given!r}` is no length of a dimension of input `{name}`",
+        where="--shape",
+        mend="Give a whole number below 2^31, or a name for one that stays dynamic.",
+    )
+
+
+def check_data(data: object, option: str = "data") -> None:
+    """See that real inputs are paths: a mapping of arrays would pass for the paths that it names.
+
+    Raises:
+        RecipeError: They are something else.
+    """
+    if data is None:
+        return
+    for each in data if isinstance(data, list | tuple) else [data]:
+        if not isinstance(each, str | os.PathLike):
+            raise RecipeError(
+                f"`{option}` is a `{type(each).__name__}`, and no path",
+                where=option,
+                mend='Save arrays by input name, `numpy.savez("x.npz", **arrays)`, and give the '
+                "path of that file, or a list of such.",
+            )
+
+
+def check_function(option: str, given: object) -> None:
+    """See that what is to be asked with the path of a file can be.
+
+    Raises:
+        RecipeError: It is something else, the text of a command say.
+    """
+    if not callable(given):
+        raise RecipeError(
+            f"`{option}` is a `{type(given).__name__}`, and no function",
+            where=option,
+            mend="Give one that takes the path of a file and gives `True` or `False`; what runs a "
+            "command, `subprocess.run` say, goes into it.",
+        )

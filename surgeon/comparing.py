@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from surgeon.assumptions import Axioms, see_sizes
+from surgeon.choices import Data, Reference
 from surgeon.culprits import Kept, Place, find_culprits
 from surgeon.errors import SurgeonError
 from surgeon.model import Model
@@ -17,8 +18,8 @@ from surgeon.values import see_values
 from surgeon.weights import weights_of
 
 if TYPE_CHECKING:
-    from surgeon.verify import Reference, Verdict
-    from surgeon.verify.given import Data, Given
+    from surgeon.verify import Verdict
+    from surgeon.verify.given import Given
 
 
 class Comparison:

@@ -82,6 +82,14 @@ class Entry(NamedTuple):
     value: Value
 
 
+def nearest(word: str, known: Collection[str]) -> str:
+    """The known word that a word may be meant for; "" where none is like it."""
+    folded = {name.casefold(): name for name in known}
+    if word.casefold() in folded:
+        return folded[word.casefold()]
+    return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)), "")
+
+
 def suggest(word: str, known: Collection[str], listed: str | None = None) -> str:
     """A mend for a word nobody knows: the nearest known word, or all of them.
 
@@ -90,12 +98,8 @@ def suggest(word: str, known: Collection[str], listed: str | None = None) -> str
         known: What there is.
         listed: Said in place of all of them, where these are many.
     """
-    near = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
-    folded = {name.casefold(): name for name in known}
-    if word.casefold() in folded:
-        near = [folded[word.casefold()]]
-    if near:
-        return f"Did you mean `{near[0]}`?"
+    if near := nearest(word, known):
+        return f"Did you mean `{near}`?"
     if not known:
         return f"Remove `{word}`."
     if listed is not None:

@@ -150,5 +150,8 @@ def type_of(value: onnx.ValueInfoProto) -> str:
     kind = TensorProto.DataType.Name(tensor.elem_type).lower()
     if not tensor.HasField("shape"):
         return f"{kind} of unknown shape"
-    dims = (dim.dim_param or str(dim.dim_value) for dim in tensor.shape.dim)
+    dims = (
+        str(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or "?"
+        for dim in tensor.shape.dim
+    )
     return f"{kind}[{', '.join(dims)}]"

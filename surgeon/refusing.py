@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from surgeon.authoring import spelling_out
+from surgeon.choices import Reference
 from surgeon.culprits import Place
 from surgeon.errors import LeftoverError, VerifyError
 from surgeon.lost import (
@@ -22,7 +23,7 @@ from surgeon.schemas.aliases import out_of_place
 from surgeon.spelling import is_foreign
 
 if TYPE_CHECKING:
-    from surgeon.verify import Reference, Verdict
+    from surgeon.verify import Verdict
 
 
 def blamed(culprits: frozenset[Place], verdict: Verdict) -> Iterator[Refusal]:

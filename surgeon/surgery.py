@@ -11,10 +11,14 @@ from surgeon.assumptions import parse_assumptions
 from surgeon.auditing import Asked, record
 from surgeon.choices import (
     REQUIRED,
+    Data,
+    Reference,
     check_by_name,
+    check_data,
     check_integer,
     check_options,
     check_unasked,
+    plain_shapes,
     several,
 )
 from surgeon.clock import Clock
@@ -31,8 +35,7 @@ from surgeon.tally import is_rid_of_foreign
 from surgeon.values import with_values
 
 if TYPE_CHECKING:
-    from surgeon.verify import Reference, Verdict
-    from surgeon.verify.given import Data
+    from surgeon.verify import Verdict
 
 GOOD = ("equivalent", "runs")
 
@@ -143,11 +146,13 @@ def apply(
     clock, checked = Clock(), verify if check is None else check
     allow, assume = several(allow), several(assume)
     check_options(require, allow)
+    check_data(data)
     if not verify:
         pieces = () if checked else (reference, inputs, data, keep_evidence)
         check_unasked(require == REQUIRED[1], save_partial, *pieces)
     check_integer("opset", opset)
-    check_by_name(shape=shape, values=values, inputs=inputs)
+    check_by_name(values=values, inputs=inputs)
+    shape = plain_shapes(shape)
     if keep_evidence is not None:
         from surgeon.evidence import check_folder
 
@@ -170,7 +175,7 @@ def apply(
             from surgeon.extending import extended
 
             original, joined = extended(original, plan.asked, allow, lambda *two: steps.append(two))
-    shape = {name: dims for name, dims in (shape or {}).items() if name not in values}
+    shape = {name: dims for name, dims in shape.items() if name not in values}
     axioms = parse_assumptions(original, shape, assume, frees=plan.frees_sizes)
     axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values))
     beside = Comparison(original, axioms, reference=reference, inputs=inputs, data=data)
@@ -228,7 +233,7 @@ def apply(
         recipes=len(recipes),
         options={name: value for name, value in options.items() if value is not None},
         allow=allow,
-        data=data,
+        data=data or (),
         reference=reference,
         date=date,
     )

@@ -80,6 +80,14 @@ def test_a_run_that_ends_with_an_error(model: Path, tmp_path: Path) -> None:
     found = _run("apply", "clean", model, tmp_path / "o.onnx", "--target", "no-such")
     assert found.keys() == {"error"}
     assert found["error"].keys() == {"what", "where", "mend", "exit_code"}
+    assert _run("test", tmp_path / "none.yaml").keys() == {"error"}
+
+
+def test_what_may_be_null_says_so() -> None:
+    told = {a.title: {key: kind for key, (kind, _) in keys_of(a).items()} for a in ANSWERS}
+    assert told["surgeon batch"]["same_as"] == "text or null"
+    assert told["surgeon apply"]["verdict"] == "[Verdict](#verdict) or null"
+    assert told["surgeon batch"]["outcome"] == "text"
 
 
 def test_inspect(model: Path) -> None:

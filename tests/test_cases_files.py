@@ -55,6 +55,25 @@ def test_errors_say_where_and_how_to_mend(
     assert mend in caught.value.mend
 
 
+@pytest.mark.parametrize(
+    ("key", "what", "mend"),
+    [
+        ("sizes: {m: [1]}", "no input of `before` has a dimension named `m`", "Known are `N`."),
+        ("values: {w: {seed: 1}}", "no text of the case has an input `w`", "Known are `x`."),
+    ],
+)
+def test_names_that_the_texts_lack(tmp_path: Path, key: str, what: str, mend: str) -> None:
+    for one, other in ((FIRES, REFUSES), (REFUSES, FIRES)):
+        with pytest.raises(RecipeError) as caught:
+            check(
+                tmp_path,
+                DOUBLE_NEGATION,
+                one.replace("    before:", f"    {key}\n    before:") + other,
+            )
+        assert str(caught.value.where) == f"{tmp_path / 'small.cases.yaml'}:4:{key.index('{') + 6}"
+        assert (caught.value.what, caught.value.mend) == (what, mend)
+
+
 def test_two_cases_of_one_title(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="the case `it fires` is here twice, first at"):
         check(tmp_path, DOUBLE_NEGATION, FIRES + FIRES)

@@ -114,6 +114,15 @@ def test_an_output_of_another_type_is_declared_and_told() -> None:
     onnx.checker.check_model(made, full_check=True)
 
 
+def test_a_dimension_that_nothing_says_is_not_told_as_0() -> None:
+    model = net()
+    model.graph.output[0].type.tensor_type.shape.dim[1].Clear()
+    best = change("y = Softmax (x)", "y = ArgMax <axis = 1, keepdims = 0> (x)")
+    result = surgeon.apply(model, recipe(best))
+    told = "`scores` is int64[n], where it was float[n, ?]"
+    assert told in (result.report.changes[0].contract or "")
+
+
 def test_shapes_that_the_file_states_behind_a_change_are_forgotten() -> None:
     model = parser.parse_model("""
     <ir_version: 8, opset_import: ["": 17]>

@@ -1,9 +1,10 @@
 """What `import surgeon` gives: the names that it promises, and no more."""
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from command_files import net
@@ -31,6 +32,13 @@ def test_the_face_holds_what_it_names() -> None:
     assert set(dir(surgeon)) == {*surgeon.__all__, "__version__"}
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = surgeon.nothing
+
+
+def test_the_annotations_of_functions_can_be_read() -> None:
+    for name in surgeon.__all__:
+        function = getattr(surgeon, name)
+        if inspect.isfunction(function):
+            assert get_type_hints(function).keys() >= inspect.signature(function).parameters.keys()
 
 
 def test_a_rule_in_python_is_a_recipe_too(net: Path, tmp_path: Path) -> None:

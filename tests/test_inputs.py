@@ -163,7 +163,7 @@ def test_data_that_do_not_fit_are_said_to(tmp_path: Path) -> None:
     (tmp_path / "broken.npz").write_bytes(b"PK")
     (tmp_path / "empty").mkdir()
     for name, what, mend in (
-        ("other.npz", "it holds nothing for input `x`", "Did you mean `X`?"),
+        ("other.npz", "it holds nothing for input `x`", "Save it as `x`: `X`, which"),
         ("broken.npz", "it cannot be read", "Name files of plain arrays."),
         ("empty", "there are no inputs", "keyed by input names"),
         ("nothing", "there is no such file", "keyed by input names"),

@@ -87,8 +87,9 @@ def test_a_batch_is_done_again_where_the_list_is_another(
         ("operators: Conv", "1:12", "no list of operators", "Write"),
         ("operators: [1]", "1:13", "no operator's name", "Write"),
         ("- Conv", "1:1", "no list of what a runtime takes", "Write"),
-        ("operators: []\nopsets: [13, 7]", "2:9", "no pair of opsets", "[7, 13]"),
-        ("operators: []\nopsets: 13", "2:9", "no pair of opsets", "[7, 13]"),
+        ("operators: []", "1:12", "it takes no operator at all", "Write"),
+        ("operators: [Conv]\nopsets: [13, 7]", "2:9", "no pair of opsets", "[7, 13]"),
+        ("operators: [Conv]\nopsets: 13", "2:9", "no pair of opsets", "[7, 13]"),
     ],
 )
 def test_a_wrong_list_says_where(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
 from verdicts import parse
 
+from surgeon.errors import RecipeError
 from surgeon.verify import Verdict, verify
 from surgeon.verify.inputs import Drawing, draw, required_inputs
 from surgeon.verify.limits import bounds
@@ -41,6 +44,40 @@ def test_indices_stay_within_what_their_reader_allows() -> None:
     again = draw(inputs, {"n": 50, "t": 7}, 0, allowed=allowed)
     assert all(np.array_equal(feeds[name], again[name]) for name in feeds)
     assert verify(model, model).status == "equivalent"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"shape": {"y": [1, 3]}}, "shape: the model has no input `y`"),
+        ({"shape": {"x": [1]}}, "shape: input `x` has 2 dimensions, not 1"),
+        ({"shape": {"x": [1, 5]}}, "shape: input `x` declares 3 where 5 is given"),
+        ({"sizes": {"h": [64]}}, "sizes: no input has a dimension named `h`"),
+        ({"sizes": {"n": "h"}}, "sizes: no input has a dimension named `h`"),
+        ({"sizes": {"n": []}}, "sizes: `[]` is no list of sizes of `n`"),
+        ({"sizes": {"n": 64}}, "sizes: `64` is no list of sizes of `n`"),
+        ({"sizes": [64]}, "sizes: `sizes` is a `list`, and no mapping"),
+        ({"seeds": 3}, "seeds: `3` is no list of seeds"),
+        ({"seeds": [-1]}, "seeds: `[-1]` is no list of seeds"),
+        ({"inputs": "x=ones"}, "inputs: `inputs` is a `str`, and no mapping"),
+    ],
+)
+def test_what_the_model_lacks_is_not_passed_over(given: dict[str, Any], said: str) -> None:
+    model = parse("g (float[n,3] x) => (float[n,3] y) { y = Neg(x) }")
+    with pytest.raises(RecipeError) as raised:
+        verify(model, model, **given)
+    assert said in str(raised.value)
+
+
+def test_sizes_are_of_dims_that_are_declared_told_or_without_a_name() -> None:
+    model = parse("g (float[n,3,?] x) => (float[n,3,?] y) { y = Neg(x) }")
+    assert _sizes(verify(model, model, sizes={"n": np.array([5]), "x.2": [7]})) == {5, 7}
+    told = verify(model, model, shape={"x": ["b", 3, 4]}, sizes={"b": [6], "n": [5]})
+    assert _sizes(told) == {6}
+
+
+def _sizes(verdict: Verdict) -> set[int]:
+    return {size for each in verdict.comparisons for size in each.sizes.values()}
 
 
 BRANCHES = """g (float[n,t] x, int64 rate) => (float[n,t] y)

@@ -4,6 +4,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command import run
 from command_files import net, recipe, refused
@@ -135,6 +136,46 @@ def test_parts_and_folders_refuse_the_same(net: Path, tmp_path: Path) -> None:
         surgeon.batch(net, tmp_path / "out", "clean", verify=False, reference="onnxruntime")
     with pytest.raises(surgeon.RecipeError, match="`memory` is a `str`, and no integer"):
         surgeon.batch(net, tmp_path / "out", "clean", memory="8G")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"shape": {"x": [1, None]}}, "shape: `None` is no length of a dimension of input `x`"),
+        ({"shape": {"x": [True, 2]}}, "shape: `True` is no length of a dimension of input `x`"),
+        ({"shape": {"x": [1, 2.0]}}, "shape: `2.0` is no length of a dimension of input `x`"),
+        ({"shape": {"x": 2}}, "shape: the shape of input `x` is a `int`, and no list"),
+        ({"shape": {"x": "1,n"}}, "mend: Give a list: [1, 'n']."),
+        ({"shape": "x=1,2"}, "shape: `shape` is a `str`, and no mapping"),
+        ({"data": {"x": np.zeros(2)}}, "data: `data` is a `dict`, and no path"),
+        ({"data": np.zeros(2)}, "data: `data` is a `ndarray`, and no path"),
+        ({"data": [{"x": np.zeros(2)}]}, "data: `data` is a `dict`, and no path"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_in_words(
+    net: Path, given: dict[str, Any], said: str
+) -> None:
+    for call in (
+        lambda: surgeon.apply(net, "clean", **given),
+        lambda: surgeon.verify(net, net, **given),
+    ):
+        with pytest.raises(surgeon.RecipeError) as raised:
+            call()
+        assert said in str(raised.value)
+
+
+def test_numbers_of_numpy_are_numbers(net: Path) -> None:
+    for dims in (np.array([1, 4]), [np.int64(1), 4]):
+        report = surgeon.apply(net, "clean", shape={"x": dims}).report
+        assert report.assumptions == ("x=[1, 4]",)
+        assert surgeon.verify(net, net, shape={"x": dims}).status == "equivalent"
+
+
+def test_a_command_is_no_function(net: Path) -> None:
+    with pytest.raises(surgeon.RecipeError, match="fails: `fails` is a `str`, and no function"):
+        surgeon.reduce(net, "trtexec {}")  # type: ignore[arg-type]
+    with pytest.raises(surgeon.RecipeError, match="passes: `passes` is a `str`, and no function"):
+        surgeon.adapt(net, "trtexec {}")  # type: ignore[arg-type]
 
 
 def test_a_way_to_carry_data_is_one(net: Path, tmp_path: Path) -> None:

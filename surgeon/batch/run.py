@@ -30,6 +30,7 @@ from surgeon.choices import (
     check_integer,
     check_options,
     check_unasked,
+    plain_shapes,
 )
 from surgeon.errors import OutputError, RecipeError
 from surgeon.recipe import Recipe
@@ -178,7 +179,7 @@ def batch(
     if target is not None and is_own(target):
         target = os.path.abspath(target)
     options = {
-        "shape": {name: list(dims) for name, dims in (shape or {}).items()},
+        "shape": {name: list(dims) for name, dims in plain_shapes(shape).items()},
         "assume": list(assume),
         "values": dict(values or {}),
         "allow": sorted(allow),

@@ -53,6 +53,7 @@ class Case:
         tolerance: Error relative to the output's spread, for rules that are approximate.
         differs: Words of the reason for which `apply` refuses a rewrite here: it differs from what
             it replaces on values that the case lacks.
+        places: Where the names stand by which `values` and `sizes` are given, by key and name.
     """
 
     title: str
@@ -71,6 +72,7 @@ class Case:
     opsets: tuple[int | None, ...] = (None,)
     tolerance: float | None = None
     differs: str | None = None
+    places: Mapping[str, Mapping[str, Location]] = field(default_factory=dict)
 
 
 def read_cases(path: Path, rules: Sequence[str]) -> tuple[Case, ...]:
@@ -140,6 +142,11 @@ def _case(item: Value, rules: Sequence[str]) -> Case:
         found["tolerance"] = _number(_at(item, "tolerance"), "tolerance")
     if "differs" in keys:
         found["differs"] = _text(_at(item, "differs"))
+    found["places"] = {
+        key: {name: _at(item, key).key_location(name) for name in found[key]}
+        for key in ("values", "sizes")
+        if key in keys
+    }
     return Case(**found)
 
 

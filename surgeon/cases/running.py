@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import onnx
 
 from surgeon.assumptions import parse_assumptions
+from surgeon.cases.names import see_sizes_named, see_values_named
 from surgeon.cases.numbers import Promise, disagreements
 from surgeon.cases.reading import Case, Refusal
 from surgeon.cases.renaming import Names, in_other_words
@@ -63,6 +64,7 @@ def problems_of(
         RecipeError: The case itself is wrong: its text is no model, say.
     """
     met: list[str] = []
+    see_values_named(case)
     for index, opset in enumerate(case.opsets):
         try:
             seeds = renamings if index == 0 else ()
@@ -101,6 +103,7 @@ def _at(
             return
         case, before = remade.case, remade.model
         recipe = recipe._replace(extensions=(), changes=())
+    see_sizes_named(case, before)
     if case.refuses is not None:
         yield from _refusal(case, case.refuses, recipe, before)
     first = _Applied(*_run(case, recipe, before, dict(case.shape), check=met is not None))

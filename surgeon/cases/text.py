@@ -66,10 +66,7 @@ class Text:
         Raises:
             RecipeError: The text is no model, or one that ONNX's checker refuses.
         """
-        try:
-            model = onnx.parser.parse_model(self.text)
-        except onnx.parser.ParseError as error:
-            raise self._error(error) from None
+        model = self.parsed()
         for entry in model.opset_import:
             if opset is not None and entry.domain in ("", "ai.onnx"):
                 entry.version = opset
@@ -89,6 +86,17 @@ class Text:
                 mend="Write a model that is valid.",
             ) from None
         return model
+
+    def parsed(self) -> onnx.ModelProto:
+        """The model as it is written, which no checker has seen.
+
+        Raises:
+            RecipeError: The text is no model.
+        """
+        try:
+            return onnx.parser.parse_model(self.text)
+        except onnx.parser.ParseError as error:
+            raise self._error(error) from None
 
     def _filled(self, value: onnx.ValueInfoProto, filling: Filling) -> onnx.TensorProto:
         tensor = value.type.tensor_type

@@ -286,7 +286,7 @@ def show_log(
 
 def doctor(as_json: options.Json = False) -> None:
     """Show the versions that surgeon depends on, and which clash; exit with 1 if it cannot work."""
-    with desk() as place:
+    with desk(as_json=as_json) as place:
         from surgeon import render
         from surgeon.doctor import examine
 

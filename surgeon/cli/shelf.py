@@ -111,7 +111,7 @@ def print_schema(
 @recipes.command("functions", cls=Command)
 def list_functions(as_json: options.Json = False) -> None:
     """List what expressions of `where` and `let` have: functions, and properties of values."""
-    with desk() as place:
+    with desk(as_json=as_json) as place:
         from surgeon import language, render
 
         if as_json:
@@ -126,7 +126,7 @@ def list_functions(as_json: options.Json = False) -> None:
 @recipes.command("builders", cls=Command)
 def list_builders(as_json: options.Json = False) -> None:
     """List the builders that `replace: {build: NAME}` may name, with their arguments."""
-    with desk() as place:
+    with desk(as_json=as_json) as place:
         from surgeon import language, render
 
         found = language.builders()
@@ -235,7 +235,7 @@ def _print_schema(*, of_cases: bool = False) -> None:
 
 
 def _list(*, as_json: bool) -> None:
-    with desk() as place:
+    with desk(as_json=as_json) as place:
         from surgeon import render
         from surgeon.recipe import Recipe, bundled
 
@@ -284,7 +284,7 @@ def run_cases(
     log_file: options.LogFile = None,
 ) -> None:
     """Run the cases beside recipes; exit with 1 when one fails."""
-    with desk(quiet=quiet, verbose=verbose, log_file=log_file) as place:
+    with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
         with place.working("load") as progress:
             with collector_paused():
                 from surgeon import cases, render

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from surgeon.auditing import compared_with, source_said, verdict_said
-from surgeon.choices import check_choice, check_unasked, several
+from surgeon.choices import (
+    Data,
+    Reference,
+    check_by_name,
+    check_choice,
+    check_data,
+    check_unasked,
+    several,
+)
 from surgeon.errors import RecipeError, VerifyError
 from surgeon.extraction.cut import FROM, TO, Cut, End, Wiring, cut, read_end, renamed
 from surgeon.extraction.rejoined import compare
@@ -24,8 +32,7 @@ from surgeon.wire import copy_field
 from surgeon.writer import imports, set_property
 
 if TYPE_CHECKING:
-    from surgeon.verify import Reference, Verdict
-    from surgeon.verify.given import Data
+    from surgeon.verify import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,8 @@ def extract(
         VerifyError: The part does not run, or differs.
     """
     check_choice("require", require, ("runs", "equivalent"))
+    check_by_name(drawn=drawn)
+    check_data(data)
     if not verify:
         check_unasked(require == "equivalent", reference, drawn, data)
     if not inputs and not outputs:

@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx
 
+from surgeon.choices import check_data, check_function
 from surgeon.errors import RecipeError, VerifyError
 from surgeon.extraction import extract
 from surgeon.helpful import recipes_about
@@ -104,9 +105,14 @@ def reduce(
 
     Raises:
         ModelError: The model cannot be read.
-        RecipeError: The whole model does not fail; or nothing can be drawn for it.
+        RecipeError: The whole model does not fail, or nothing can be drawn for it; or a check is no
+            function, or the data are no files.
         VerifyError: What failed does not fail again.
     """
+    check_function("fails", fails)
+    if passes is not None:
+        check_function("passes", passes)
+    check_data(data)
     source = Model.of(model)
     whole, _ = told_apart(source)
     runs = Runs(most, progress)

@@ -42,14 +42,18 @@ def read_target(name: str) -> Target:
             )
     if "operators" not in whole.content:
         _refuse(whole, "the key `operators` is missing", _EXAMPLE)
+    taken = frozenset(_operators(whole.find("operators")))
+    partly = frozenset(_operators(whole.find("limited")))
+    if not taken and not partly:
+        _refuse(whole.find("operators") or whole, "it takes no operator at all", _EXAMPLE)
     title = whole.find("title")
     return Target(
         name=name,
         title=Path(name).stem if title is None else str(title.content),
         source=name,
         opsets=_opsets(whole.find("opsets")),
-        taken=frozenset(_operators(whole.find("operators"))),
-        partly=frozenset(_operators(whole.find("limited"))),
+        taken=taken,
+        partly=partly,
     )
 
 

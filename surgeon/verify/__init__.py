@@ -1,7 +1,6 @@
 """Shows that a rewrite broke nothing: original against result, on inputs. No proof, a check."""
 
 from surgeon.verify.compare import compare_arrays
-from surgeon.verify.given import Reference
 from surgeon.verify.pair import open_pair
 from surgeon.verify.parting import Parting
 from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict
@@ -12,7 +11,6 @@ __all__ = [
     "NotCompared",
     "OutputCheck",
     "Parting",
-    "Reference",
     "Verdict",
     "bisect",
     "compare_arrays",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from surgeon.document import suggest
+from surgeon.document import nearest
 from surgeon.errors import RecipeError, few
 from surgeon.numerals import natural
 from surgeon.verify.limits import Input
@@ -56,18 +56,23 @@ def read_data(
         missing = [i.name for i in inputs if i.name not in each.feeds]
         if missing:
             strange = [name for name in each.feeds if name not in order]
-            near = suggest(missing[0], strange) if strange else ""
-            known = few([i.name for i in inputs], 12)
             raise RecipeError(
                 f"it holds nothing for input `{missing[0]}`",
                 where=f"--data {each.label}",
-                mend=near if near.startswith("Did") else f"Save it by name; inputs are {known}.",
+                mend=_renamed(missing[0], strange, few([i.name for i in inputs], 12)),
             )
         for value in inputs:
             _see_it_fits(each, value)
     return tuple(
         DataSet(each.label, {k: v for k, v in each.feeds.items() if k in order}) for each in found
     )
+
+
+def _renamed(missing: str, strange: Sequence[str], known: str) -> str:
+    """What to do about a key that is not there: the nearest that is there may be meant for it."""
+    if near := nearest(missing, strange):
+        return f"Save it as `{missing}`: `{near}`, which it holds, is no input's name."
+    return f"Save it by name; inputs are {known}."
 
 
 def unfit(data: DataSet, why: str) -> RecipeError:

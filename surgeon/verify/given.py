@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import onnx
 
+from surgeon.choices import Data, Reference
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
 from surgeon.verify.datasets import DataSet, read_data
@@ -16,9 +16,6 @@ from surgeon.verify.inputs import required_inputs
 from surgeon.verify.limits import among_levels
 from surgeon.verify.originals import recorded_files
 from surgeon.verify.specs import Spec, read_spec
-
-Data: TypeAlias = str | Path | Sequence[str | Path]
-Reference: TypeAlias = str | Path | Sequence[str | Path] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -13,14 +12,16 @@ from typing import Any
 import onnx
 
 from surgeon.chance import drawn_outputs
+from surgeon.choices import Data, Reference
 from surgeon.difference.among import constants_apart
-from surgeon.errors import ForeignError, MemoryUp, RecipeError, SurgeonError, TimeUp
+from surgeon.errors import ForeignError, MemoryUp, SurgeonError, TimeUp
 from surgeon.isolation import isolation
 from surgeon.meanings import Meanings
 from surgeon.model import Model, ModelLike
 from surgeon.reference import NoWitness
 from surgeon.reference.plan import without_calls
 from surgeon.runtime import NotRunnable
+from surgeon.verify.asked import check_asked, shapes_of, sizes_of
 from surgeon.verify.check import Check
 from surgeon.verify.conclusion import DATA
 from surgeon.verify.datasets import DataSet
@@ -28,7 +29,7 @@ from surgeon.verify.demands import demanded_sizes
 from surgeon.verify.drawn import Drawn
 from surgeon.verify.equations import fitting_sizes
 from surgeon.verify.finding import Finder
-from surgeon.verify.given import Data, Reference, read_given
+from surgeon.verify.given import read_given
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import Drawing, required_inputs
 from surgeon.verify.interface import declaring_mend, interface_fault, renaming_mend
@@ -94,16 +95,13 @@ def verify(
 
     Raises:
         TimeUp, MemoryUp: The result does not load within what a worker is given.
-        VerifyError: The reference or the data cannot be read, there is no such reference, or what
-            is said of an input makes no sense.
+        RecipeError: The reference or the data cannot be read, there is no such reference, input or
+            dimension, or what is said of one makes no sense.
     """
-    if allow_approximate is not None and not 0 <= allow_approximate < math.inf:
-        raise RecipeError(
-            f"{allow_approximate:g} is no error that can be allowed",
-            where="--tolerance",
-            mend="Give a share of an output's spread, such as 0.01.",
-        )
+    check_asked(seeds=seeds, inputs=inputs, data=data, allow_approximate=allow_approximate)
     before, folder_original = _load(original, folder_original)
+    shape = shapes_of(Model(before), shape)
+    sizes = sizes_of(Model(before), shape, sizes)
     after, folder_result = _load(result, folder_result)
     if fault := interface_fault(before, after, retyped):
         return Verdict("broken", fault, mend=renaming_mend(before, after))
@@ -112,8 +110,8 @@ def verify(
     unsuited = dict.fromkeys([*meanings.unsuited(after), *meanings.unsuited(before)])
     pair = _Pair(meanings.told(before), meanings.told(after), (folder_original, folder_result))
     given = read_given(pair.before, inputs, data, shape=shape, reference=reference)
-    hints = {dim: list(s) for dim, s in (sizes or {}).items() if not isinstance(s, str)}
-    tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
+    hints = {dim: list(s) for dim, s in sizes.items() if not isinstance(s, str)}
+    tied = {dim: other for dim, other in sizes.items() if isinstance(other, str)}
     taken = narrower(pair.before, pair.after, shape, tied) if narrowed else Narrower(shape)
     with isolation() if isolated else nullcontext():
         opened = _opened(pair, custom)
