@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import onnx
+import onnx.parser
 import pytest
 from command import run
 from command_files import net, refused, shell
@@ -202,6 +204,24 @@ def test_a_reader_of_warnings_that_leaves_changes_no_exit_code(tmp_path: Path) -
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=write)
     os.close(write)
     assert (done.returncode, done.stdout) == (4, b"")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes end differently there")
+def test_a_reader_of_progress_that_leaves_stops_no_batch(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    zoo = tmp_path / "zoo"
+    zoo.mkdir()
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Abs (x) }'
+    for name in ("one.onnx", "two.onnx"):
+        onnx.save(onnx.parser.parse_model(text), zoo / name)
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "surgeon", "batch", "clean", str(zoo), str(out)]
+    done = subprocess.run(command, stdout=write, stderr=write)
+    os.close(write)
+    assert done.returncode == 0
+    assert {path.name for path in out.iterdir()} >= {"one.onnx", "two.onnx", "report.html"}
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")

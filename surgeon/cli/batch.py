@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -272,8 +271,7 @@ def _told(place: Desk, run: Run) -> Iterator[Callable[[Row], None]]:
 
     def line(row: Row) -> None:
         counts[row.outcome] += 1
-        if not place.quiet:
-            sys.stderr.write(f"{batch_line(row, counts.total(), run.total)}\n")
+        place.line(batch_line(row, counts.total(), run.total))
 
     if place.quiet or not console.is_terminal:
         yield line
