@@ -100,7 +100,8 @@ def refuse_left_out(
     mend = "Read the report (`--report out.json`); leave out the recipe or the rule, or "
     mend += "leave out `--strict`."
     if opset is not None:
-        mend = _mend_of_opset(in_the_way, opset) + _mend_of_sizes(model)
+        mend = _mend_of_opset(in_the_way, opset)
+        mend += "" if is_foreign(in_the_way) else _mend_of_sizes(model)
     if left_out:
         more = f", and {len(left_out) - 1} more" if len(left_out) > 1 else ""
         error = VerifyError(
@@ -116,6 +117,8 @@ def _mend_of_opset(operator: str, opset: int) -> str:
     """What helps where a model was not taken to an opset."""
     if not operator:
         return f"Ask for another opset, or export the model at {opset}."
+    if is_foreign(operator):
+        return "Put `aten` in front, which writes PyTorch's own operators in ONNX's."
     last = f"ask for a newer opset, or export the model at {opset}."
     if not (recipes := spelling_out(operator, opset)):
         return f"No recipe spells {operator} otherwise: {last}"
