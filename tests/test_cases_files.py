@@ -7,6 +7,7 @@ import pytest
 from case_texts import DOUBLE_NEGATION, FIRES, REFUSES, check
 
 from surgeon.cases import run
+from surgeon.cases.reading import read_cases
 from surgeon.cases.text import Filling
 from surgeon.errors import RecipeError
 
@@ -35,6 +36,13 @@ from surgeon.errors import RecipeError
         ),
         (
             "fires: double-negation",
+            "refuses: double-negation",
+            "3:14",
+            "`refuses` is not a mapping",
+            "`refuses: {rule: double-negation, because: ...}`",
+        ),
+        (
+            "fires: double-negation",
             "values: {w: {seeds: 1}}",
             "3:18",
             "unknown key `seeds`",
@@ -53,6 +61,13 @@ def test_errors_say_where_and_how_to_mend(
     assert str(caught.value.where) == f"{tmp_path / 'small.cases.yaml'}:{place}"
     assert what in caught.value.what
     assert mend in caught.value.mend
+
+
+def test_a_file_of_no_cases(tmp_path: Path) -> None:
+    (tmp_path / "empty.cases.yaml").touch()
+    with pytest.raises(RecipeError) as caught:
+        read_cases(tmp_path / "empty.cases.yaml", ())
+    assert caught.value.mend == "Write `cases:` and go on."
 
 
 def test_two_cases_of_one_title(tmp_path: Path) -> None:

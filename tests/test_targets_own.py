@@ -83,6 +83,7 @@ def test_a_batch_is_done_again_where_the_list_is_another(
         ("operators: [Conv, Relo]", "1:19", "ONNX has no operator `Relo`", "`Relu`"),
         ("operators: [my.Op, Zzyzx]", "1:20", "no operator `Zzyzx`", "com.example.Fused"),
         ("operator: [Conv]", "1:1", "unknown key `operator`", "`operators`"),
+        ("", "1:1", "it is empty", "`operators: ["),
         ("title: x", "1:1", "`operators` is missing", "Write"),
         ("operators: Conv", "1:12", "no list of operators", "Write"),
         ("operators: [1]", "1:13", "no operator's name", "Write"),
