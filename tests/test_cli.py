@@ -235,6 +235,17 @@ def test_a_full_disk_for_what_is_said_is_no_bug() -> None:
         assert wrong.returncode == 4
 
 
+@pytest.mark.parametrize("option", ["--report", "--opset", "--target"])
+def test_an_option_of_one_value_is_given_once(option: str, net: Path, tmp_path: Path) -> None:
+    command = ["apply", "clean", net, tmp_path / "out.onnx", "-q", "-q"]
+    done = run(*command, option, "13", option, "17")
+    assert done.exit_code == 2
+    assert f"`{option}` is given twice" in " ".join(done.output.split())
+    assert not (tmp_path / "out.onnx").exists()
+    several = run(*command, "--allow", "contract", "--allow", "approximate")
+    assert several.exit_code == 0, several.output
+
+
 def test_help_in_letters_that_a_terminal_lacks() -> None:
     command = [sys.executable, "-m", "surgeon", "--help"]
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii"}
