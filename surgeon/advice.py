@@ -8,12 +8,17 @@ from pathlib import Path
 import onnx
 
 from surgeon.authoring import opset_within
-from surgeon.fitting import spelled_out, spelling_recipes
+from surgeon.chance import RANDOM
+from surgeon.fitting import spelled_out, spelling_recipes, waiting_rules
 from surgeon.helpful import recipes_for
 from surgeon.importer import opset_of
+from surgeon.nested import bodies
+from surgeon.opsets import STANDARD
 from surgeon.recipe import bundled
-from surgeon.spelling import is_foreign
+from surgeon.spelling import is_foreign, operator_name
 from surgeon.targets import Fit, Refused, Target
+
+_MEASURES = frozenset({"Shape", "Size"})
 
 
 def by_count(operators: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -41,6 +46,9 @@ def fit_of(
     refused = operators.keys() - wanted.taken - wanted.partly - own
     opset = opset_of(proto) or 1
     spelled, others = refused & spelled_out(wanted), spelling_recipes(wanted)
+    told = [operator for operator, _ in by_count(operators)]
+    folded = _folded(proto, operators) if refused else frozenset()
+    waiting = waiting_rules(wanted, [each for each in told if each in refused - folded])
     return Fit(
         target=wanted.name,
         title=wanted.title,
@@ -52,11 +60,38 @@ def fit_of(
             for operator, count in by_count(operators)
             if operator in refused
         ),
-        partly=tuple(operator for operator, _ in by_count(operators) if operator in wanted.partly),
-        spelled=tuple(operator for operator, _ in by_count(operators) if operator in spelled),
+        partly=tuple(operator for operator in told if operator in wanted.partly),
+        spelled=tuple(operator for operator in told if operator in spelled),
+        folded=tuple(operator for operator in told if operator in refused & folded),
+        waiting=waiting,
         command=_command(operators, wanted, opset, path, done, spells=bool(spelled)),
         nearest=opset_within(wanted.opsets, opset),
     )
+
+
+def _folded(proto: onnx.ModelProto, operators: Mapping[str, int]) -> frozenset[str]:
+    """Operators of which any recipe leaves none: of constants and fixed sizes, and Identity.
+
+    Only what the file states is known here: what a body or a function holds counts as left.
+    """
+    known = {tensor.name for tensor in proto.graph.initializer}
+    known |= {tensor.values.name for tensor in proto.graph.sparse_initializer} | {""}
+    values = (*proto.graph.input, *proto.graph.value_info)
+    fixed = {value.name for value in values if _is_fixed(value.type)}
+    gone: dict[str, int] = {}
+    for node in proto.graph.node:
+        read = known | fixed if node.op_type in _MEASURES else known
+        may_fold = node.domain in STANDARD and node.op_type not in RANDOM
+        if may_fold and read.issuperset(node.input) and not any(bodies(node)):
+            known.update(node.output)
+            name = operator_name(node)
+            gone[name] = gone.get(name, 0) + 1
+    return frozenset(name for name in gone if gone[name] == operators.get(name)) | {"Identity"}
+
+
+def _is_fixed(kind: onnx.TypeProto) -> bool:
+    tensor = kind.tensor_type
+    return tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim)
 
 
 def _command(

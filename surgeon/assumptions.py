@@ -215,9 +215,16 @@ def _freed(
 
 def _who_frees(axis: int, given: int | str) -> str:
     """Which recipe makes a dimension dynamic, if one does; ends the sentence."""
-    if axis == 0 and isinstance(given, str):
-        return "; the recipe `any-batch` makes the first one dynamic."
-    return "; the recipe `any-size` makes sizes dynamic, put it in front." if axis > 1 else "."
+    if axis == 1:
+        return "."
+    named = isinstance(given, str)
+    if axis == 0:
+        return "; the recipe `any-batch` makes the first one dynamic" + (
+            "." if named else ": any number of items goes then."
+        )
+    return "; the recipe `any-size` makes sizes dynamic, put it in front" + (
+        "." if named else ", in a run before this one."
+    )
 
 
 def with_dim(axioms: Axioms, model: onnx.ModelProto, name: str) -> Axioms:

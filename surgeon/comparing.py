@@ -14,6 +14,7 @@ from surgeon.errors import SurgeonError
 from surgeon.model import Model
 from surgeon.operation import Operation
 from surgeon.recipe import Recipe, granted
+from surgeon.report import Refusal
 from surgeon.values import see_values
 from surgeon.weights import weights_of
 
@@ -154,6 +155,27 @@ def unbounded(work: Operation) -> list[str]:
     free = {(r.recipe, r.id) for r in rules if r.exact == "approximate" and r.bound is None}
     fired = dict.fromkeys((c.recipe, c.rule) for c in work.notes.changes)
     return [f"{recipe}/{rule}" for recipe, rule in fired if (recipe, rule) in free]
+
+
+def held_back(work: Operation, at_fault: Sequence[Refusal]) -> dict[str, list[str]]:
+    """Rules that may do without rewrites at fault, by what has to be allowed for them.
+
+    Those of the same recipes that match operators at which the rewrites began.
+    """
+    rules = [(rule, work.allow | recipe.allow) for recipe in work.recipes for rule in recipe.rules]
+    blamed = {(refusal.recipe, refusal.rule) for refusal in at_fault}
+    begun = {
+        (rule.recipe, operator)
+        for rule, _ in rules
+        if (rule.recipe, rule.id) in blamed
+        for operator in rule.match.root.operators
+    }
+    found: dict[str, list[str]] = {}
+    for rule, allow in rules:
+        matched = {(rule.recipe, each) for node in rule.match.nodes for each in node.operators}
+        if (kind := rule.waits(allow)) and not begun.isdisjoint(matched):
+            found.setdefault(kind, []).append(f"{rule.recipe}/{rule.id}")
+    return found
 
 
 def _granted(work: Operation) -> float | None:

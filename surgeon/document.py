@@ -109,13 +109,17 @@ def suggest(word: str, known: Collection[str], listed: str | None = None) -> str
     return f"Known are {first}{' and others' if len(names) > 12 else ''}."
 
 
-def read(path: Path) -> Value:
+def read(path: Path, *, begin: str = "surgeon: 1") -> Value:
     """Read a YAML file.
+
+    Args:
+        path: The file.
+        begin: How what it should hold begins, for a file that is empty.
 
     Raises:
         RecipeError: The file is missing, is no file, or is not a YAML document as `parse` wants it.
     """
-    return parse(read_text(path), file=str(path))
+    return parse(read_text(path), file=str(path), begin=begin)
 
 
 def read_text(path: Path) -> str:
@@ -154,7 +158,7 @@ def read_text(path: Path) -> str:
     return text.replace("\r\n", "\n")
 
 
-def parse(text: str, *, file: str = "<text>") -> Value:
+def parse(text: str, *, file: str = "<text>", begin: str = "surgeon: 1") -> Value:
     """Read one YAML 1.2 document (core schema).
 
     Raises:
@@ -165,7 +169,7 @@ def parse(text: str, *, file: str = "<text>") -> Value:
     if len(text) > MAX_BYTES:
         _refuse_size(file)
     text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    return _Reader(text, file).document()
+    return _Reader(text, file, begin).document()
 
 
 def _refuse_size(file: str) -> None:
@@ -183,9 +187,10 @@ class _Reader:
     ends at more characters than for an editor.
     """
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, begin: str) -> None:
         import yaml
 
+        self._begin = begin
         self._text, self._file, self._yaml = text, file, yaml
         self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
         self._events: Iterator[Any] = iter(())
@@ -210,7 +215,7 @@ class _Reader:
         start = next(self._events)
         if isinstance(start, self._yaml.StreamEndEvent):
             raise RecipeError(
-                "it is empty", where=Location(self._file), mend="Write `surgeon: 1` and go on."
+                "it is empty", where=Location(self._file), mend=f"Write `{self._begin}` and go on."
             )
         if start.version not in (None, (1, 2)) or start.tags:
             raise RecipeError(

@@ -281,5 +281,7 @@ def cannot_write(path: Path, error: OSError) -> OutputError:
     return OutputError(
         f"cannot be written: {error.strerror or error}",
         where=str(path),
-        mend="Check the folder's permissions and the free space, or name another output.",
+        mend="Make the folder first."
+        if isinstance(error, FileNotFoundError) and not path.parent.exists()
+        else "Check the folder's permissions and the free space, or name another output.",
     )

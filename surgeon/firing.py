@@ -189,12 +189,15 @@ def _of_function(function: Callable[[Draft, Match], Any], draft: Draft, match: M
     """What a rule's function in Python gives: a tensor, or several.
 
     Raises:
-        TypeError, LookupError: It gives something else, or makes a node of no operator.
+        TypeError, LookupError: It gives something else, or makes a node of no operator or
+            with no attribute of it.
     """
     try:
         result = function(draft, match)
     except opsets.Unknown as error:  # a slip of the function's, and nothing about the model
         raise LookupError(f"{error}; with a domain of its own it may be a plugin") from None
+    except opsets.UnknownAttribute as error:
+        raise LookupError(str(error)) from None
     for each in result if isinstance(result, tuple) else (result,):
         if not isinstance(each, gs.Tensor):
             raise TypeError(f"its function gave {type(each).__name__}, not a tensor that `op` made")

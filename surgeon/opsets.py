@@ -111,6 +111,10 @@ class Unknown(Unavailable):
     """An operator that no opset has."""
 
 
+class UnknownAttribute(Unavailable):
+    """An attribute that an operator has neither in the model's opset nor in the newest."""
+
+
 def is_moved(op: str, opset: int) -> bool:
     """Whether nodes of a standard operator may need `raise_form`."""
     return op in MOVED or op in CHANGED_MEANING or opset < _WITHOUT_OLD_ATTRIBUTES
@@ -260,13 +264,16 @@ def _drop_newer(op: str, own: _Form, opset: int, attributes: dict[str, Any]) -> 
 
     Raises:
         Unavailable: One says something else than what holds without it.
+        UnknownAttribute: The operator has no such attribute.
     """
     for key in list(attributes):
         if key in own.attributes:
             continue
         newest = schema(op, newest_opset())
         known = newest.attributes if newest is not None else {}
-        default = known[key].default_value if key in known else None
+        if key not in known:
+            raise UnknownAttribute(f"`{op}` of opset {opset} has no attribute `{key}`")
+        default = known[key].default_value
         if default is None or onnx.helper.get_attribute_value(default) != attributes[key]:
             raise Unavailable(f"attribute `{key}` of `{op}` needs a newer opset than {opset}")
         del attributes[key]

@@ -117,7 +117,12 @@ class Plan:
     def _tell(self, work: Operation, wanted: Target, left: Sequence[str]) -> None:
         """Say what the target lacks or does not read."""
         if left:
-            work.notes.failures.append(f"not on the list of {self._name}: {few(left)}")
+            from surgeon.fitting import waiting_rules
+
+            said = f"not on the list of {self._name}: {few(left)}"
+            for kind, names in waiting_rules(wanted, left, self._allow).items():
+                said += f"; rules for {few(names)} wait for `--allow {kind}`"
+            work.notes.failures.append(said)
             where = f"`surgeon inspect OUT --target {self._name}` says where it can be cut off"
             work.notes.remarks.append(f"what {self._name} lacks: {where}, if it can")
         if not wanted.reads(work.model.opset) and wanted.opsets:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from surgeon.authoring import spelling_out
 from surgeon.choices import Reference
 from surgeon.culprits import Place
-from surgeon.errors import LeftoverError, VerifyError
+from surgeon.errors import LeftoverError, VerifyError, few
 from surgeon.lost import (
     lost_changes,
     lost_lists,
@@ -43,13 +44,19 @@ def blamed(culprits: frozenset[Place], verdict: Verdict) -> Iterator[Refusal]:
         )
 
 
-def not_saved(report: Report, verdict: Verdict, unbounded: Sequence[str] = ()) -> VerifyError:
+def not_saved(
+    report: Report,
+    verdict: Verdict,
+    unbounded: Sequence[str] = (),
+    waiting: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> VerifyError:
     """The error of a result that is wrong; names the rewrites that make it so, where known.
 
     Args:
         report: What was done.
         verdict: What is wrong.
         unbounded: Approximate rules that fired, and state no bound of their error.
+        waiting: Rules that may do without rewrites at fault, by what has to be allowed for them.
     """
     at_fault = [r for r in report.refusals if r.drawn == "whole"]
     blamed = [f"`{r.recipe}/{r.rule}` at {r.node}" for r in at_fault]
@@ -62,13 +69,27 @@ def not_saved(report: Report, verdict: Verdict, unbounded: Sequence[str] = ()) -
     if unbounded and verdict.status == "differs":
         rules = ", ".join(f"`{rule}`" for rule in unbounded[:3])
         saving = f"state in {rules} how large an error may be (`bound: 0.01`); {saving}"
-    detail = verdict.detail or ""
+    for kind, names in waiting.items():
+        saving = (
+            f"say `--allow {kind}`, for which {few(names)} wait{'s' * (len(names) == 1)}; {saving}"
+        )
+    error = VerifyError(
+        f"the result is not saved: {verdict.detail}{named}",
+        where=report.source,
+        mend=_mend_of_verdict(report, verdict, saving),
+    )
+    error.report = report
+    return error
+
+
+def _mend_of_verdict(report: Report, verdict: Verdict, saving: str) -> str:
+    """What helps where a result is wrong; `saving` is what is to be tried before recipes go."""
     mend = (
         "Read the report (`--report out.json`) for the rewrites that were made; "
         f"{saving}leave out the recipe at fault, or give recorded outputs with "
         "`--reference FILE.npz`."
     )
-    if "tensor(bfloat16)" in detail:
+    if "tensor(bfloat16)" in (verdict.detail or ""):
         mend = "Put `bfloat16-in-float32` behind the recipe, or in front of `clean`."
     elif verdict.original == "differs":
         mend = "Export the model again: the file does not compute what was recorded of its module."
@@ -76,13 +97,7 @@ def not_saved(report: Report, verdict: Verdict, unbounded: Sequence[str] = ()) -
         first = "Put `aten` in front, which mends types and forms that are refused; see "
         first = "See " if "aten" in report.recipes else first
         mend = f"{first}`surgeon inspect MODEL`, or save what cannot be compared: `--no-verify`."
-    error = VerifyError(
-        f"the result is not saved: {verdict.detail}{named}",
-        where=report.source,
-        mend=mend,
-    )
-    error.report = report
-    return error
+    return mend
 
 
 def refuse_left_out(
@@ -101,7 +116,8 @@ def refuse_left_out(
     mend = "Read the report (`--report out.json`); leave out the recipe or the rule, or "
     mend += "leave out `--strict`."
     if opset is not None:
-        mend = _mend_of_opset(in_the_way, opset) + _mend_of_sizes(model)
+        mend = _mend_of_opset(in_the_way, opset)
+        mend += "" if is_foreign(in_the_way) else _mend_of_sizes(model)
     if left_out:
         more = f", and {len(left_out) - 1} more" if len(left_out) > 1 else ""
         error = VerifyError(
@@ -117,6 +133,8 @@ def _mend_of_opset(operator: str, opset: int) -> str:
     """What helps where a model was not taken to an opset."""
     if not operator:
         return f"Ask for another opset, or export the model at {opset}."
+    if is_foreign(operator):
+        return "Put `aten` in front, which writes PyTorch's own operators in ONNX's."
     last = f"ask for a newer opset, or export the model at {opset}."
     if not (recipes := spelling_out(operator, opset)):
         return f"No recipe spells {operator} otherwise: {last}"

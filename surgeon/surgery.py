@@ -23,7 +23,7 @@ from surgeon.choices import (
 )
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
-from surgeon.comparing import Comparison, unbounded
+from surgeon.comparing import Comparison, held_back, unbounded
 from surgeon.culprits import Kept
 from surgeon.model import Model, ModelLike
 from surgeon.opening import RecipeLike, as_recipe, see_data, told_apart
@@ -291,4 +291,5 @@ def _refuse_verdict(work: Operation, report: Report, require: str) -> None:
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
         from surgeon.refusing import not_saved
 
-        raise not_saved(report, verdict, unbounded(work))
+        waiting = held_back(work, [each for each in report.refusals if each.drawn == "whole"])
+        raise not_saved(report, verdict, unbounded(work), waiting)

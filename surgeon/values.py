@@ -114,10 +114,16 @@ def _array(
     raise _refused(
         value.name,
         f"{array.size} number{'s' * (array.size != 1)} for the shape [{wanted}]",
-        f"Give its sizes too, as `--shape {value.name}=1,2`, or an .npy file of that shape."
+        f"Give its sizes too, as `--shape {value.name}={','.join(_sizes(dims))}`, or an .npy file "
+        "of that shape."
         if open_
         else "Give one number for all, or as many as there are.",
     )
+
+
+def _sizes(dims: Sequence[int | str]) -> list[str]:
+    """Sizes for an example: those that are known, and small ones for the others."""
+    return [str(dim) if isinstance(dim, int) else str(at + 1) for at, dim in enumerate(dims)]
 
 
 def _fits(shape: Sequence[int], dims: Sequence[int | str]) -> bool:

@@ -184,13 +184,28 @@ def test_no_link_is_followed(zoo: Path, double: Path) -> None:
     dest = zoo.parent / "out"
     dest.mkdir()
     (dest / "deep").symlink_to(outside)  # would lead out of DEST
-    rows = {row.name: row for row in surgeon.batch(zoo, dest, double)}
+    batch = surgeon.batch(zoo, dest, double)
+    assert batch.aside == (str(zoo / "folder"),)
+    rows = {row.name: row for row in batch}
     assert rows["linked.onnx"].reason == "it is a link out of SOURCE, which is not followed"
     assert rows["pipe.onnx"].reason == "it is no regular file"
     assert rows["round.onnx"].outcome == "refused"
     assert rows["deep/er/two.onnx"].reason == "a link in DEST would be followed"
     assert "folder/theirs.onnx" not in rows
     assert [path.name for path in outside.iterdir()] == ["theirs.onnx"]
+
+
+@pytest.mark.slow
+def test_folders_that_are_links_are_told(zoo: Path, double: Path, tmp_path: Path) -> None:
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    (outer / "linked").symlink_to(zoo)
+    with pytest.raises(ModelError, match="no model") as raised:
+        surgeon.batch(outer, tmp_path / "out", double)
+    assert f"`{outer / 'linked'}`" in raised.value.mend
+    (outer / "one.onnx").write_bytes(net(1))
+    said = run(double, outer, tmp_path / "out", "-q").stderr
+    assert said.startswith("warning: 1 folder not entered, being a link: `")
 
 
 # ------------------------------------------------------------------------------------- sources

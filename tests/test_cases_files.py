@@ -7,6 +7,7 @@ import pytest
 from case_texts import DOUBLE_NEGATION, FIRES, REFUSES, check
 
 from surgeon.cases import run
+from surgeon.cases.reading import read_cases
 from surgeon.cases.text import Filling
 from surgeon.errors import RecipeError
 
@@ -32,6 +33,13 @@ from surgeon.errors import RecipeError
             "3:30",
             "`fires.double-negation` is not a count of 1 or more",
             "Write a count",
+        ),
+        (
+            "fires: double-negation",
+            "refuses: double-negation",
+            "3:14",
+            "`refuses` is not a mapping",
+            "`refuses: {rule: double-negation, because: ...}`",
         ),
         (
             "fires: double-negation",
@@ -72,6 +80,13 @@ def test_names_that_the_texts_lack(tmp_path: Path, key: str, what: str, mend: st
             )
         assert str(caught.value.where) == f"{tmp_path / 'small.cases.yaml'}:4:{key.index('{') + 6}"
         assert (caught.value.what, caught.value.mend) == (what, mend)
+
+
+def test_a_file_of_no_cases(tmp_path: Path) -> None:
+    (tmp_path / "empty.cases.yaml").touch()
+    with pytest.raises(RecipeError) as caught:
+        read_cases(tmp_path / "empty.cases.yaml", ())
+    assert caught.value.mend == "Write `cases:` and go on."
 
 
 def test_two_cases_of_one_title(tmp_path: Path) -> None:

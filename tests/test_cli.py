@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import onnx
+import onnx.parser
 import pytest
 from command import run
 from command_files import net, refused, shell
@@ -204,6 +206,24 @@ def test_a_reader_of_warnings_that_leaves_changes_no_exit_code(tmp_path: Path) -
     assert (done.returncode, done.stdout) == (4, b"")
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes end differently there")
+def test_a_reader_of_progress_that_leaves_stops_no_batch(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    zoo = tmp_path / "zoo"
+    zoo.mkdir()
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Abs (x) }'
+    for name in ("one.onnx", "two.onnx"):
+        onnx.save(onnx.parser.parse_model(text), zoo / name)
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "surgeon", "batch", "clean", str(zoo), str(out)]
+    done = subprocess.run(command, stdout=write, stderr=write)
+    os.close(write)
+    assert done.returncode == 0
+    assert {path.name for path in out.iterdir()} >= {"one.onnx", "two.onnx", "report.html"}
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 def test_a_full_disk_for_what_is_said_is_no_bug() -> None:
     command = [sys.executable, "-m", "surgeon", "recipes", "schema"]
@@ -213,6 +233,17 @@ def test_a_full_disk_for_what_is_said_is_no_bug() -> None:
         assert "error: what is said cannot be written: No space left on device" in done.stderr
         wrong = subprocess.run([*command[:3], "inspect", "none.onnx"], stderr=full)
         assert wrong.returncode == 4
+
+
+@pytest.mark.parametrize("option", ["--report", "--opset", "--target"])
+def test_an_option_of_one_value_is_given_once(option: str, net: Path, tmp_path: Path) -> None:
+    command = ["apply", "clean", net, tmp_path / "out.onnx", "-q", "-q"]
+    done = run(*command, option, "13", option, "17")
+    assert done.exit_code == 2
+    assert f"`{option}` is given twice" in " ".join(done.output.split())
+    assert not (tmp_path / "out.onnx").exists()
+    several = run(*command, "--allow", "contract", "--allow", "approximate")
+    assert several.exit_code == 0, several.output
 
 
 def test_help_in_letters_that_a_terminal_lacks() -> None:

@@ -216,6 +216,8 @@ def test_strict_refuses_what_was_left_out(net: Path, tmp_path: Path) -> None:
     wrong = recipe(tmp_path, "Sin (x)", "Cos (x)", exact="rounding")
     out = tmp_path / "o.onnx"
     assert run("apply", wrong, net, out).exit_code == 0  # the rewrite is refused, and said to be
+    said = run("apply", wrong, net, out, "-q").stderr
+    assert said.startswith("warning: 1 rewrite refused, with which the result would differ: `")
     out.unlink()
     refused = run("apply", wrong, net, out, "--strict")
     assert refused.exit_code == 3

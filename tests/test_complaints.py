@@ -27,7 +27,41 @@ def test_an_operator_brings_the_recipes_about_it() -> None:
     assert complaints(["GridSample"])[-1].recipes == "`grid-forms`, `out-of-opset`"
 
 
-@pytest.mark.parametrize(("word", "mend"), [("GridSampl", "GridSample"), ("xyzzy", "fewer words")])
+def test_rows_that_are_about_a_word_stand_before_those_whose_help_names_it() -> None:
+    about = [each.about for each in complaints(["Resize"])]
+    assert about.index("Einsum, CumSum, Col2Im, Resize or Upsample") < about.index(
+        "Resize: recipes with rules about it"
+    )
+    assert about[-2].startswith("a smaller graph")
+    assert not complaints(["quantize"])[0].about.startswith("ATen")
+
+
+@pytest.mark.parametrize(
+    ("message", "about"),
+    [
+        ("Unsupported ONNX opset version: 19", "a model whose opset is above"),
+        ("No Op registered for GridSample with domain_version of 11", "GridSample: by cubics"),
+    ],
+)
+def test_words_of_a_message_are_looked_for_one_by_one(message: str, about: str) -> None:
+    assert complaints([message])[0].about.startswith(about)
+    assert complaints(message.split())[0].about.startswith(about)
+
+
+def test_other_names_are_found_as_they_are_called() -> None:
+    assert "--from image=x" in complaints(["rename"])[0].recipes
+
+
+@pytest.mark.parametrize(
+    ("word", "mend"),
+    [
+        ("GridSampl", "GridSample"),
+        ("xyzzy", "fewer words"),
+        ("renames", "Did you mean `rename`?"),
+        ("NonMaxSuppression", "No recipe has rules about NonMaxSuppression."),
+        ("no implementation for NonMaxSuppression(11) node", "No recipe has rules about NonMax"),
+    ],
+)
 def test_what_nothing_speaks_of(word: str, mend: str) -> None:
     with pytest.raises(RecipeError, match="no complaint speaks of") as raised:
         complaints([word, "of nothing"])

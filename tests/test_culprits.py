@@ -19,6 +19,7 @@ from surgeon.cli import app
 from surgeon.culprits import Kept, _Budget, _smallest, find_culprits
 from surgeon.errors import VerifyError
 from surgeon.match import Match
+from surgeon.recipe import Recipe
 from surgeon.report import Change
 from surgeon.rewrite import Draft
 
@@ -79,6 +80,21 @@ def test_the_rewrite_at_fault_is_named(tmp_path: Path) -> None:
     (refusal,) = report.refusals
     assert (refusal.rule, refusal.drawn) == ("tanh-for-erf", "whole")
     assert refusal.max_absolute > 0.01
+
+
+def test_a_rule_that_waits_to_be_allowed_in_its_place_is_named(tmp_path: Path) -> None:
+    """As the rounding of levels, which nobody asks for, beside its approximation."""
+    rules = [
+        "{id: erf-nearly, why: It is near., exact: approximate, bound: 0.5, match: y = Erf (x), "
+        "replace: y = Tanh (x)}",
+        "{id: abs-nearly, why: It is not., exact: approximate, bound: 0.5, match: y = Abs (x), "
+        "replace: y = Relu (x)}",
+        "{id: erf, why: It is wrong., exact: rounding, match: y = Erf (x), replace: y = Tanh (x)}",
+    ]
+    both = Recipe.parse(f"surgeon: 1\nname: both\nrules: [{', '.join(rules)}]\n")
+    with pytest.raises(VerifyError) as caught:
+        surgeon.apply(model(), both, reference=recorded(tmp_path))
+    assert "say `--allow approximate`, for which `both/erf-nearly` waits; " in caught.value.mend
 
 
 def test_the_rest_is_given_where_that_is_asked_for(tmp_path: Path) -> None:

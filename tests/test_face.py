@@ -104,3 +104,15 @@ def test_a_rule_whose_function_makes_a_node_of_no_operator_is_at_fault(net: Path
     result = surgeon.apply(net, misspelt)
     assert result.report.status == "unchanged"
     assert "`Rellu` is no standard operator" in result.report.failures[0]
+
+
+def test_a_rule_whose_function_gives_an_operator_an_attribute_of_no_opset_is_at_fault(
+    net: Path,
+) -> None:
+    @surgeon.rule("y = Neg (x)", exact="bit")
+    def misspelt(build: Any, match: Any) -> Any:
+        return build.op("Softmax", match.values["x"], axi=1)
+
+    failure = surgeon.apply(net, misspelt).report.failures[0]
+    assert "has no attribute `axi`" in failure
+    assert "plugin" not in failure

@@ -114,6 +114,7 @@ def test_a_recipe_to_begin_with_is_written_over_no_file(
     Path("two.cases.yaml").write_text("mine too")
     refused(run("recipes", "new", "one"), 5, "there is such a file already")
     refused(run("recipes", "new", "two.yaml"), 5, "there is such a file already")
+    refused(run("recipes", "new", "sub/three"), 5, "Make the folder first.")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one.yaml", "two.cases.yaml"]
     assert Path("one.yaml").read_text() == "mine"
     refused(run("recipes", "new", "My Rule"), 2, "`My Rule` is no name of a recipe")

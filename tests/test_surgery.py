@@ -227,6 +227,15 @@ def test_a_step_that_fails_is_a_remark() -> None:
         assert failure.startswith("step `raise-opset` was skipped: ")
 
 
+def test_an_opset_that_aten_nodes_stand_in_front_of_names_the_recipe() -> None:
+    """Old exports have them among ONNX's own, where the version converter looks them up."""
+    proto = parse('g (float[b] x) => (float[b] y) { y = ATen <operator = "relu"> (x) }')
+    with pytest.raises(VerifyError, match=r"does not know `aten\.relu`") as raised:
+        surgeon.apply(proto, "clean", opset=18, verify=False)
+    assert raised.value.mend.startswith("Put `aten` in front")
+    assert surgeon.apply(proto, "aten", opset=18, verify=False).model.opset == 18
+
+
 def test_a_rule_that_raises_is_a_failure() -> None:
     @surgeon.rule(match="y = Neg (x)", why="It divides by nothing.", exact="bit")
     def broken(build: object, match: object) -> object:

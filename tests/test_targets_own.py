@@ -83,6 +83,7 @@ def test_a_batch_is_done_again_where_the_list_is_another(
         ("operators: [Conv, Relo]", "1:19", "ONNX has no operator `Relo`", "`Relu`"),
         ("operators: [my.Op, Zzyzx]", "1:20", "no operator `Zzyzx`", "com.example.Fused"),
         ("operator: [Conv]", "1:1", "unknown key `operator`", "`operators`"),
+        ("", "1:1", "it is empty", "`operators: ["),
         ("title: x", "1:1", "`operators` is missing", "Write"),
         ("operators: Conv", "1:12", "no list of operators", "Write"),
         ("operators: [1]", "1:13", "no operator's name", "Write"),
@@ -107,3 +108,39 @@ def test_a_wrong_list_says_where(
 def test_a_list_that_there_is_not(model: Path, tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="there is no such file"):
         surgeon.inspect(model, target=str(tmp_path / "none.yaml"))
+
+
+ERFS = """<ir_version: 8, opset_import: ["": 17]>
+g (float[2,4] x) => (float[2,4] y) <int64[2] two = {2, 4}, int64[2] any = {2, -1}> {
+  fixed = Equal (two, any)
+  sizes = Where (fixed, two, any)
+  i = Identity (x)
+  e = Erf (i)
+  y = Reshape (e, sizes)
+}"""
+
+
+def test_what_any_recipe_folds_is_not_cut_off(own: Path, tmp_path: Path) -> None:
+    own.write_text("operators: [Reshape, Erf]\n")
+    path = tmp_path / "in.onnx"
+    onnx.save(onnx.parser.parse_model(ERFS), path)
+    fit = surgeon.inspect(path, target=str(own)).fit
+    assert fit is not None
+    assert (set(fit.folded), fit.lasting) == ({"Equal", "Where", "Identity"}, ())
+    assert "any recipe folds it" in run("inspect", path, "--target", own).output
+    result = surgeon.apply(path, "clean", target=str(own))
+    assert result.report.failures == ()
+
+
+def test_rules_that_wait_to_be_allowed_are_named(own: Path, tmp_path: Path) -> None:
+    own.write_text("operators: [Add, Sub, Mul, Div, Tanh, Exp, Clip, Sqrt, Reshape]\n")
+    path = tmp_path / "in.onnx"
+    onnx.save(onnx.parser.parse_model(ERFS), path)
+    said = run("inspect", path, "--target", own).output
+    assert "--allow approximate also for Erf" in " ".join(said.split())
+    (left,) = surgeon.apply(path, "clean", target=str(own)).report.failures
+    assert (
+        left == f"not on the list of {own}: `Erf`; rules for `Erf` wait for `--allow approximate`"
+    )
+    allowed = surgeon.apply(path, "clean", target=str(own), allow="approximate").report
+    assert allowed.failures == ()

@@ -144,6 +144,16 @@ def test_what_makes_no_sense(values: Any, shape: Any, because: str) -> None:
         surgeon.apply(RATE, "clean", values=values, shape=shape)
 
 
+def test_an_example_of_a_shape_has_as_many_dimensions() -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> '
+        "g (float[b,3,h,w] x) => (float[b,3,h,w] y) { y = Neg (x) }"
+    )
+    with pytest.raises(RecipeError) as raised:
+        surgeon.apply(proto, "clean", values={"x": 3})
+    assert '`shape={"x": [1, 3, 3, 4]}`' in str(raised.value)
+
+
 def test_a_shape_that_is_told_beside(tmp_path: Path) -> None:
     result = surgeon.apply(RATE, "clean", values={"x": 0.5}, shape={"x": (2, 3)})
     assert names(result) == ["sr"]

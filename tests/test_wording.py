@@ -78,7 +78,7 @@ def test_each_option_is_one_and_each_argument_too() -> None:
         (
             {"values": {"x": 1}},
             ["--value", "x=1"],
-            ("values: input `x`: 1 number", '`shape={"x": [1, 2]}`'),
+            ("values: input `x`: 1 number", '`shape={"x": [1, 4]}`'),
         ),
     ],
 )

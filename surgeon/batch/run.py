@@ -49,6 +49,7 @@ class Run(Iterator[Row]):
         total: How many files there are.
         target: DEST.
         state: The SQLite file that remembers results.
+        aside: Folders of SOURCE that are links, and not entered.
     """
 
     def __init__(
@@ -58,7 +59,9 @@ class Run(Iterator[Row]):
         state: Path,
         executor: Executor | None,
         on_result: Callable[[Row], None] | None,
+        aside: Sequence[str] = (),
     ) -> None:
+        self.aside = tuple(aside)
         self.total, self.target, self.state = len(sources), settings.target, state
         self._settings, self._executor, self._on_result = settings, executor, on_result
         self._drive = Drive(sources, settings)
@@ -130,7 +133,8 @@ def batch(
 
     Args:
         source: A folder, a pattern, a model, or a text file that lists models; on this machine, or
-            an address that fsspec knows (`s3://bucket/zoo`).
+            an address that fsspec knows (`s3://bucket/zoo`). Folders that are links are not
+            entered.
         dest: The folder for the results, with the tree and the names of `source`; made at need.
         recipes: Bundled names or paths of YAML files, in order.
         executor: What runs the jobs; by default threads, each with a worker. It is not shut down.
@@ -212,7 +216,9 @@ def batch(
         retry=retry == "failed",
     )
     leave_out = place.path if isinstance(place, Folder) else place.far.root
-    return Run(find(source, leave_out=leave_out), settings, remembered, executor, on_result)
+    aside: list[str] = []
+    sources = find(source, leave_out=leave_out, aside=aside)
+    return Run(sources, settings, remembered, executor, on_result, aside)
 
 
 def _names(recipes: Sequence[str | os.PathLike[str]]) -> list[str]:

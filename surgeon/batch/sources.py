@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from surgeon.batch.far import Far, Stamp, is_far, near, open_far, said, stamp_of
-from surgeon.errors import ModelError, SurgeonError
+from surgeon.errors import ModelError, SurgeonError, few
 from surgeon.files import is_inside
 
 SUFFIX = ".onnx"
@@ -39,7 +39,12 @@ class Source:
     stamp: Stamp = (0, "")
 
 
-def find(source: str | os.PathLike[str], *, leave_out: str | Path | None = None) -> list[Source]:
+def find(
+    source: str | os.PathLike[str],
+    *,
+    leave_out: str | Path | None = None,
+    aside: list[str] | None = None,
+) -> list[Source]:
     """The files that SOURCE names, by name.
 
     Args:
@@ -47,31 +52,35 @@ def find(source: str | os.PathLike[str], *, leave_out: str | Path | None = None)
             or a text file with one path a line, relative to its own folder; `#` begins a comment.
             On this machine, or an address that fsspec knows.
         leave_out: A folder that is not searched: DEST may lie inside SOURCE.
+        aside: Takes the folders that are links, which are not entered.
 
     Raises:
         ModelError: There is no such place, no model in it, or the package is missing that opens it.
     """
     text = near(os.fspath(source))
+    aside = [] if aside is None else aside
     if is_far(text):
         found = _far(open_far(text), str(leave_out or ""))
     else:
-        found = _here(text, leave_out if isinstance(leave_out, Path) else None)
+        found = _here(text, leave_out if isinstance(leave_out, Path) else None, aside)
     kept = {each.name: each for each in found}
     if not kept:
         raise ModelError(
             "there is no model here",
             where=text,
-            mend=f"Name a folder with {SUFFIX} files, a pattern, or a file that lists them.",
+            mend=f"Folders that are links are not entered; name what {few(aside)} leads to."
+            if aside
+            else f"Name a folder with {SUFFIX} files, a pattern, or a file that lists them.",
         )
     return [kept[name] for name in sorted(kept)]
 
 
-def _here(text: str, leave_out: Path | None) -> Iterator[Source]:
+def _here(text: str, leave_out: Path | None, aside: list[str]) -> Iterator[Source]:
     """The files of this machine."""
     path = Path(text)
     found: Iterator[Path]
     if path.is_dir():
-        root, found = path, _walk(path, leave_out)
+        root, found = path, _walk(path, leave_out, aside)
     elif glob.has_magic(text) and not path.exists():
         root = _fixed_part(path)
         found = (Path(each) for each in glob.iglob(text, recursive=True) if not os.path.isdir(each))
@@ -138,11 +147,12 @@ def _look(far: Far) -> tuple[str, dict[str, Any]]:
     return root, {each: info for each, info in found.items() if info.get("type") != "directory"}
 
 
-def _walk(folder: Path, leave_out: Path | None) -> Iterator[Path]:
-    """Every `.onnx` entry below a folder; linked folders are not entered."""
+def _walk(folder: Path, leave_out: Path | None, aside: list[str]) -> Iterator[Path]:
+    """Every `.onnx` entry below a folder; `aside` takes linked folders, which are not entered."""
     for at, folders, files in os.walk(folder):
         here = Path(at)
         folders[:] = [each for each in folders if (here / each).absolute() != leave_out]
+        aside += [str(here / each) for each in folders if (here / each).is_symlink()]
         yield from (here / name for name in files if name.lower().endswith(SUFFIX))
 
 

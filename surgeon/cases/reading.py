@@ -85,7 +85,7 @@ def read_cases(path: Path, rules: Sequence[str]) -> tuple[Case, ...]:
     Raises:
         RecipeError: The file is no list of cases; names the place.
     """
-    root = read(path)
+    root = read(path, begin="cases:")
     _mapping(root, FILE_KEYS, required=("cases",), what="the document")
     cases = tuple(_case(item, rules) for item in _list(_at(root, "cases"), "cases"))
     seen: dict[str, Case] = {}
@@ -170,6 +170,12 @@ def _fires(value: Value, rules: Sequence[str]) -> dict[str, int]:
 
 
 def _refusal(value: Value, rules: Sequence[str]) -> Refusal:
+    if isinstance(value.content, str):
+        raise RecipeError(
+            "`refuses` is not a mapping",
+            where=value.location,
+            mend=f"Write `refuses: {{rule: {value.content}, because: ...}}`, a part of the reason.",
+        )
     _mapping(value, REFUSAL_KEYS, required=REFUSAL_KEYS, what="refuses")
     rule = _at(value, "rule")
     _known_rule(_text(rule), rule.location, rules)

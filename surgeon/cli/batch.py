@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -17,6 +16,7 @@ from surgeon.cli import options
 from surgeon.cli.cluster import connected
 from surgeon.cli.console import Desk, UsageError, desk
 from surgeon.cli.targets import check_order
+from surgeon.errors import few
 
 if TYPE_CHECKING:
     from surgeon.batch import Row
@@ -30,8 +30,8 @@ Places = Annotated[
     typer.Argument(
         metavar="RECIPE... SOURCE DEST",
         help="One or more recipes (bundled names or YAML files); a folder, a pattern in quotes or "
-        "a text file that lists models; and the folder for the results. Both may be addresses "
-        "that fsspec knows, such as `s3://bucket/zoo`.",
+        "a text file that lists models (folders that are links are not entered); and the folder "
+        "for the results. Both may be addresses that fsspec knows, such as `s3://bucket/zoo`.",
         autocompletion=options.recipe_names,
         show_default=False,
     ),
@@ -247,6 +247,12 @@ def _run(
         run = stack.enter_context(
             contextlib.closing(repair_all(source, dest, *recipes, **arguments))
         )
+        if run.aside:
+            number = len(run.aside)
+            place.doubt(
+                f"{number} folder{'s' * (number > 1)} not entered, being a link: {few(run.aside)}; "
+                "name what a link leads to as SOURCE"
+            )
         tell = stack.enter_context(_told(place, run))
         try:
             for row in run:
@@ -272,8 +278,7 @@ def _told(place: Desk, run: Run) -> Iterator[Callable[[Row], None]]:
 
     def line(row: Row) -> None:
         counts[row.outcome] += 1
-        if not place.quiet:
-            sys.stderr.write(f"{batch_line(row, counts.total(), run.total)}\n")
+        place.line(batch_line(row, counts.total(), run.total))
 
     if place.quiet or not console.is_terminal:
         yield line

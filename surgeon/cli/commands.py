@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
 
@@ -23,6 +24,20 @@ class Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """As click says: its own parameters, and `--help`."""
         return _lightened(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As click says; of an option that has one value, a second one is refused.
+
+        Raises:
+            typer.BadParameter: One is given twice. Click takes the last, and says nothing.
+        """
+        if not ctx.resilient_parsing:  # as for completion
+            _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+            for at, param in enumerate(order):
+                if param in order[:at] and _has_one_value(param):
+                    said = f"`{param.opts[-1]}` is given twice: leave one out."
+                    raise typer.BadParameter(said, ctx=ctx)
+        return super().parse_args(ctx, args)
 
 
 class Group(TyperGroup):
@@ -68,6 +83,10 @@ class Made(MutableMapping[str, Any]):
     def __len__(self) -> int:
         """How many there are."""
         return len(self._makers)
+
+
+def _has_one_value(param: Any) -> bool:
+    return not (param.param_type_name == "argument" or param.multiple or param.is_flag)
 
 
 def _lightened(params: list[Any]) -> list[Any]:

@@ -85,6 +85,12 @@ class Desk:
 
             self.log.write(text(content, width=1_000_000))
 
+    def line(self, said: str) -> None:
+        """Print a line of progress to stderr that stays, unless the user wants quiet."""
+        if not self.quiet:
+            with _reader_may_leave(sys.stderr):
+                sys.stderr.write(f"{said}\n")
+
     def doubt(self, said: str) -> None:
         """Print a warning to stderr, quiet or not."""
         from rich.text import Text

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surgeon.cli.console import Desk
+from surgeon.errors import few
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -116,8 +117,14 @@ def _written(told: Told, target: Path) -> bytes:
 
 
 def say_doubts(place: Desk, report: Report) -> None:
-    """What failed on the way and what the verdict leaves open: said even to who wants quiet."""
+    """What failed on the way, was refused, or stays open: said even to who wants quiet."""
     doubts = list(report.failures)
+    if refused := list(dict.fromkeys(f"{each.recipe}/{each.rule}" for each in report.refusals)):
+        number = len(report.refusals)
+        doubts.append(
+            f"{number} rewrite{'s' * (number > 1)} refused, with which the result would differ: "
+            f"{few(refused)}"
+        )
     if report.verdict is not None and report.verdict.status == "runs":
         doubts.append(f"not shown to be equivalent: {report.verdict.detail}")
     for doubt in doubts:

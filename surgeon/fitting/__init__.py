@@ -18,7 +18,15 @@ from surgeon.recipe import FOR_TARGET, Recipe, Rule, RulesStep, bundled
 from surgeon.targets import Target
 from surgeon.targets.own import is_own
 
-__all__ = ["SPELLING", "TABLE", "lacking", "recipe_for_target", "spelled_out", "spelling_recipes"]
+__all__ = [
+    "SPELLING",
+    "TABLE",
+    "lacking",
+    "recipe_for_target",
+    "spelled_out",
+    "spelling_recipes",
+    "waiting_rules",
+]
 
 TABLE = Path(__file__).with_name("written.json")
 
@@ -78,7 +86,31 @@ def recipe_for_target(
 
 def spelled_out(wanted: Target) -> frozenset[str]:
     """The operators that a target lacks and that have exact rules in operators that it has."""
-    rules = _chosen(wanted, frozenset())
+    return _begun_at(wanted, frozenset())
+
+
+def waiting_rules(
+    wanted: Target, operators: Sequence[str], allow: Sequence[str] = ()
+) -> Mapping[str, tuple[str, ...]]:
+    """Which of these operators further rules are for, by what has to be allowed for them.
+
+    Args:
+        wanted: The target.
+        operators: Those of a model that it lacks.
+        allow: What is allowed already.
+    """
+    allowed = frozenset(allow).intersection(_KINDS)
+    now = _begun_at(wanted, allowed)
+    found = {}
+    for kind in _KINDS:
+        more = _begun_at(wanted, allowed | {kind}) - now
+        if names := tuple(operator for operator in operators if operator in more):
+            found[kind] = names
+    return found
+
+
+def _begun_at(wanted: Target, allow: frozenset[str]) -> frozenset[str]:
+    rules = _chosen(wanted, allow)
     return frozenset(operator for rule in rules for operator in rule.match.root.operators)
 
 

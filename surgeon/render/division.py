@@ -20,7 +20,7 @@ def division(found: Division, path: Path) -> RenderableType:
     where = "in front of" if found.taken == "first" else "behind"
     head = Text(
         f"\nIt can be cut in two: {found.nodes:,} of {words.count(found.of, 'node')} stand {where} "
-        f"{words.listed(found.refused, 6)}, which no rule spells out."
+        f"{words.listed(found.refused, 6)}, which no exact rule spells out."
     )
     lines = [
         f"  surgeon extract {words.name(shlex.quote(str(path)))} {name} {_quoted(options)}".rstrip()

@@ -284,6 +284,10 @@ def _fit(fit: Fit) -> Iterator[RenderableType]:
         table.add_column(justify="right")
         for one in fit.refused:
             others = f"rules in {words.listed(one.recipes)}" if one.recipes else "no bundled rule"
+            if one.operator in fit.folded:
+                others = "of constants alone: any recipe folds it"
+            if one.operator == "Identity":
+                others = "any recipe drops it"
             text = Text(words.name(one.operator), style="yellow")
             table.add_row(f"{one.count:,}", text.append(f"  {others}", style="default"))
         yield Text("not on its list of operators:")
@@ -298,6 +302,9 @@ def _fit(fit: Fit) -> Iterator[RenderableType]:
         yield Text(f"Try: {said}")
     if fit.spelled:
         yield Text(f"which has rules for {words.listed(fit.spelled, 30)}", "dim")
+    for kind, operators in fit.waiting.items():
+        options = f"--target {shlex.quote(words.name(fit.target))} --allow {kind}"
+        yield Text(f"with {options} also for {words.listed(operators, 30)}", "dim")
 
 
 def _foreign(foreign: Foreign) -> Text:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import onnx
 
-from surgeon.errors import SurgeonError
+from surgeon.errors import OpsetError, SurgeonError
 from surgeon.external import with_small_data
 from surgeon.importer import opset_of
 from surgeon.nested import WRITE_OUT, every_body, every_node, functions_left
 from surgeon.opsets import STANDARD
+from surgeon.spelling import is_foreign, operator_name
+from surgeon.standard import first_opset
 from surgeon.steps.unread import without_inputs
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
@@ -77,17 +79,36 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
     try:
         raised = onnx.version_converter.convert_version(_unlisted(proto), opset)
     except Exception as error:  # the converter raises RuntimeError and its own kinds
-        raise SurgeonError(
-            f"onnx's version converter fails: {error}",
-            where=f"raise-opset: {opset}",
-            mend="Export the model at the opset you need.",
-        ) from None
+        raise _failed(proto, opset, error) from None
     if before < _COORDINATES <= opset:
         for node in every_node(raised.graph.node):
             if node.op_type == "Resize" and node.domain in ("", "ai.onnx"):
                 _as_before(node)
     _type_numbers(raised, kinds)
     return raised
+
+
+def _failed(proto: onnx.ModelProto, opset: int, error: Exception) -> SurgeonError:
+    """What stops the converter: an operator that stands among ONNX's own and is none, if one is."""
+    unknown = next(
+        (
+            operator_name(node)
+            for node in every_node(proto.graph.node)
+            if node.domain in STANDARD and not first_opset(node.op_type)
+        ),
+        "",
+    )
+    refused = OpsetError(
+        f"onnx's version converter does not know `{unknown}`"
+        if unknown
+        else f"onnx's version converter fails: {error}",
+        where=f"raise-opset: {opset}",
+        mend="Put `aten` in front."
+        if is_foreign(unknown)
+        else "Export the model at the opset you need.",
+    )
+    refused.operator = unknown
+    return refused
 
 
 def _check_meanings(proto: onnx.ModelProto, before: int, opset: int) -> None:

@@ -7,7 +7,8 @@ and sizes: what a list takes may be refused still, and what was measured is in d
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,8 @@ class Fit:
         refused: Operators that are not on the list.
         partly: Operators that are taken with limits, which the source tells.
         spelled: Those of `refused` that `apply --target` has rules for in operators of the list.
+        folded: Those of `refused` of which any recipe leaves none: they are of constants.
+        waiting: Those of `refused` that further rules are for, by what has to be allowed for these.
         command: The command line, in words, that does what can be done; none where nothing can.
         nearest: The opset nearest to the model's among those that it reads that `apply --target`
             goes to; the model's own where it is read.
@@ -77,6 +80,8 @@ class Fit:
     refused: tuple[Refused, ...]
     partly: tuple[str, ...]
     spelled: tuple[str, ...] = ()
+    folded: tuple[str, ...] = ()
+    waiting: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     command: tuple[str, ...] = ()
     nearest: int | None = None
 
@@ -86,7 +91,8 @@ class Fit:
         return tuple(
             each.operator
             for each in self.refused
-            if not self.command or not (each.recipes or each.operator in self.spelled)
+            if each.operator not in self.folded
+            and (not self.command or not (each.recipes or each.operator in self.spelled))
         )
 
 

@@ -14,7 +14,8 @@ from surgeon.errors import RecipeError
 from surgeon.targets.target import Target
 
 _KEYS = {"title", "opsets", "operators", "limited"}
-_EXAMPLE = "Write `operators: [Conv, Relu, com.example.Fused]`."
+_FORM = "operators: [Conv, Relu, com.example.Fused]"
+_EXAMPLE = f"Write `{_FORM}`."
 
 
 def is_own(name: str) -> bool:
@@ -32,7 +33,7 @@ def read_target(name: str) -> Target:
     Raises:
         RecipeError: The file cannot be read, or is no such list.
     """
-    whole = read(Path(name))
+    whole = read(Path(name), begin=_FORM)
     if not isinstance(whole.content, Mapping):
         _refuse(whole, "it is no list of what a runtime takes", _EXAMPLE)
     for key in whole.content:
