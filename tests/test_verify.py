@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from truth import model_of
 from verdicts import F32, SCALE, frozen, parse, sizes_of
 
 import surgeon
@@ -286,3 +287,23 @@ def test_data_on_which_the_original_fails_are_refused(tmp_path: Path) -> None:
 def test_a_verdict_has_no_truth_value() -> None:
     with pytest.raises(TypeError, match="neither true nor false: compare its status"):
         bool(verify(parse(SCALE), parse(SCALE)))
+
+
+def test_where_larger_values_part_them_it_is_told() -> None:
+    """Numbers around 0 meet no bound at 6, and a file of somebody else's may have one."""
+
+    def model(nodes: str) -> onnx.ModelProto:
+        return model_of("float[n,8] x", nodes, "y", constants={"lo": F32(0), "hi": F32(6)})
+
+    plain, bounded = model("y = Relu (x)"), model("y = Clip (x, lo, hi)")
+    found = verify(plain, bounded)
+    assert found.status == "equivalent"
+    (remark,) = found.remarks
+    assert "on values 32 times as large" in remark
+    told = remark.rpartition("--input '")[2].removesuffix("'`")
+    name, _, spec = told.partition("=")
+    assert verify(plain, bounded, inputs={name: spec}).status == "differs"
+    assert verify(plain, bounded, inputs={"x": "uniform(0,1)"}).remarks == ()
+    assert verify(plain, model("y = Max (x, lo)")).remarks == ()
+    spelled = "e = Exp (x) s = Sub (e, lo) y = Sub (s, lo)"  # infinite, there
+    assert verify(model("y = Exp (x)"), model(spelled)).remarks == ()

@@ -28,6 +28,7 @@ from surgeon.verify.datasets import DataSet
 from surgeon.verify.demands import demanded_sizes
 from surgeon.verify.drawn import Drawn
 from surgeon.verify.equations import fitting_sizes
+from surgeon.verify.farther import farther_fault
 from surgeon.verify.finding import Finder
 from surgeon.verify.given import read_given
 from surgeon.verify.growth import Growth
@@ -235,6 +236,10 @@ def _remarks(pair: _Pair, verdict: Verdict, check: Check, *, narrowed: bool) -> 
         if fault := optimised_fault(pair.after, pair.folders[1], *sides, check.runs):
             yield fault
     if narrowed:
+        if verdict.status == "equivalent" and check.original is not None:
+            sides = check.result, check.original
+            if fault := farther_fault(*sides, check.runs, check.inputs):
+                yield fault
         yield from apart_said(constants_apart(pair.before, pair.after, pair.folders))
 
 
