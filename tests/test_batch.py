@@ -185,7 +185,7 @@ def test_no_link_is_followed(zoo: Path, double: Path) -> None:
     dest.mkdir()
     (dest / "deep").symlink_to(outside)  # would lead out of DEST
     batch = surgeon.batch(zoo, dest, double)
-    assert batch.aside == (str(zoo / "folder"),)
+    assert batch.aside == ("folder",)
     rows = {row.name: row for row in batch}
     assert rows["linked.onnx"].reason == "it is a link out of SOURCE, which is not followed"
     assert rows["pipe.onnx"].reason == "it is no regular file"
@@ -202,10 +202,10 @@ def test_folders_that_are_links_are_told(zoo: Path, double: Path, tmp_path: Path
     (outer / "linked").symlink_to(zoo)
     with pytest.raises(ModelError, match="no model") as raised:
         surgeon.batch(outer, tmp_path / "out", double)
-    assert f"`{outer / 'linked'}`" in raised.value.mend
+    assert "`linked`" in raised.value.mend
     (outer / "one.onnx").write_bytes(net(1))
     said = run(double, outer, tmp_path / "out", "-q").stderr
-    assert said.startswith("warning: 1 folder not entered, being a link: `")
+    assert said.startswith("warning: 1 folder not entered, being a link: `linked`")
 
 
 # ------------------------------------------------------------------------------------- sources

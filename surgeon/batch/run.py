@@ -49,7 +49,7 @@ class Run(Iterator[Row]):
         total: How many files there are.
         target: DEST.
         state: The SQLite file that remembers results.
-        aside: Folders of SOURCE that are links, and not entered.
+        aside: Folders that are links, and not entered, by name from SOURCE on.
     """
 
     def __init__(

@@ -52,7 +52,7 @@ def find(
             or a text file with one path a line, relative to its own folder; `#` begins a comment.
             On this machine, or an address that fsspec knows.
         leave_out: A folder that is not searched: DEST may lie inside SOURCE.
-        aside: Takes the folders that are links, which are not entered.
+        aside: Takes the folders that are links, which are not entered, by name from SOURCE on.
 
     Raises:
         ModelError: There is no such place, no model in it, or the package is missing that opens it.
@@ -152,7 +152,8 @@ def _walk(folder: Path, leave_out: Path | None, aside: list[str]) -> Iterator[Pa
     for at, folders, files in os.walk(folder):
         here = Path(at)
         folders[:] = [each for each in folders if (here / each).absolute() != leave_out]
-        aside += [str(here / each) for each in folders if (here / each).is_symlink()]
+        linked = (here / each for each in folders if (here / each).is_symlink())
+        aside += [each.relative_to(folder).as_posix() for each in linked]
         yield from (here / name for name in files if name.lower().endswith(SUFFIX))
 
 
