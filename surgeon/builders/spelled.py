@@ -153,14 +153,14 @@ def norms_of_windows(draft: Draft, match: Match) -> gs.Tensor:
 
 def _norm(c: Bench, x: gs.Tensor, axes: list[int], power: int) -> gs.Tensor:
     """The norm along axes, which stay."""
-    if power < 1:
-        raise Refused("it is no norm")
     return _root(c, reduced(c, "ReduceSum", _powers(c, x, power), axes, keepdims=1), power)
 
 
 def _powers(c: Bench, x: gs.Tensor, power: int) -> gs.Tensor:
-    """The magnitudes to a power."""
+    """The magnitudes to a power, of which a norm is made."""
     made: gs.Tensor
+    if power < 1:
+        raise Refused("it is no norm")
     if power == _SQUARE:
         made = c.op("Mul", x, x)
     else:

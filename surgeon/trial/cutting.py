@@ -93,9 +93,12 @@ def _windows(facts: Facts, nodes: Iterable[gs.Node]) -> Iterator[tuple[Dim, int]
         steps = node.attrs.get("dilations") or [1] * len(kernel)
         pads = node.attrs.get("pads") or [0] * 2 * len(kernel)
         ends = zip(pads, pads[len(kernel) :], strict=False)
+        strides = node.attrs.get("strides") or [1] * len(kernel)
         lengths = (facts.of(node.inputs[0]).shape or ())[2:]
-        for length, size, step, end in zip(lengths, kernel, steps, ends, strict=False):
-            yield length, step * (size - 1) + 1 - sum(end)
+        for length, *window in zip(lengths, kernel, steps, strides, ends, strict=False):
+            size, step, stride, end = window
+            hangs_over = stride - 1 if node.attrs.get("ceil_mode") else 0
+            yield length, step * (size - 1) + 1 - sum(end) - hangs_over
 
 
 @dataclass(frozen=True, slots=True)
