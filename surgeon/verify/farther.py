@@ -36,31 +36,27 @@ def farther_fault(
         runs: Inputs on which they agree.
         drawn: By input name, how it was drawn, in words.
     """
-    for run in runs[:1]:
-        larger = {
-            name: _TIMES * value for name, value in run.feeds.items() if _is_free(name, drawn)
-        }
-        if not larger:
-            return None
-        feeds, names = {**run.feeds, **larger}, list(run.actual)
-        try:
-            expected, actual = original.run(feeds, names), result.run(feeds, names)
-            fault = _fault(original, feeds, expected, actual)
-        except SurgeonError:
-            return None
-        if fault is not None:
-            place = f" at {describe(run.sizes)}" if run.sizes else ""
-            name = next(iter(larger))
-            return (
-                f"on values {_TIMES} times as large, of which the verdict says nothing, they "
-                f"differ: {fault}{place}; to compare there, draw such: "
-                f"`--input '{name}=normal(0,{_TIMES})'`"
-            )
-    return None
-
-
-def _is_free(name: str, drawn: Mapping[str, str]) -> bool:
-    return drawn.get(name) == _NORMAL
+    if not runs:
+        return None
+    run = runs[0]
+    free = [name for name in run.feeds if drawn.get(name) == _NORMAL]
+    if not free:
+        return None
+    feeds = {**run.feeds, **{name: _TIMES * run.feeds[name] for name in free}}
+    names = list(run.actual)
+    try:
+        expected, actual = original.run(feeds, names), result.run(feeds, names)
+        fault = _fault(original, feeds, expected, actual)
+    except SurgeonError:
+        return None
+    if fault is None:
+        return None
+    place = f" at {describe(run.sizes)}" if run.sizes else ""
+    return (
+        f"on values {_TIMES} times as large, of which the verdict says nothing, they "
+        f"differ: {fault}{place}; to compare there, draw such: "
+        f"`--input '{free[0]}=normal(0,{_TIMES})'`"
+    )
 
 
 def _fault(

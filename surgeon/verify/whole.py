@@ -101,8 +101,9 @@ def verify(
     """
     check_asked(seeds=seeds, inputs=inputs, data=data, allow_approximate=allow_approximate)
     before, folder_original = _load(original, folder_original)
-    shape = shapes_of(Model(before), shape)
-    sizes = sizes_of(Model(before), shape, sizes)
+    asked = Model(before)
+    shape = shapes_of(asked, shape)
+    sizes = sizes_of(asked, shape, sizes)
     after, folder_result = _load(result, folder_result)
     if fault := interface_fault(before, after, retyped):
         return Verdict("broken", fault, mend=renaming_mend(before, after))
@@ -237,9 +238,8 @@ def _remarks(pair: _Pair, verdict: Verdict, check: Check, *, narrowed: bool) -> 
             yield fault
     if narrowed:
         if verdict.status == "equivalent" and check.original is not None:
-            sides = check.result, check.original
-            if fault := farther_fault(*sides, check.runs, check.inputs):
-                yield fault
+            fault = farther_fault(check.result, check.original, check.runs, check.inputs)
+            yield from filter(None, [fault])
         yield from apart_said(constants_apart(pair.before, pair.after, pair.folders))
 
 
