@@ -142,7 +142,7 @@ class Comparison:
         if work.evidence is None:
             return
         from surgeon.evidence import keep
-        from surgeon.verify.whole import differing_feeds
+        from surgeon.verify.differing import differing_feeds
 
         feeds = differing_feeds(self.original.proto, verdict, **self._told)
         label = f"the whole model, with {', '.join(recipe.name for recipe in work.recipes)}"

@@ -11,9 +11,9 @@ from verdicts import parse
 
 from surgeon.errors import RecipeError
 from surgeon.verify import Verdict, verify
+from surgeon.verify.differing import differing_feeds
 from surgeon.verify.inputs import Drawing, draw, required_inputs
 from surgeon.verify.limits import bounds
-from surgeon.verify.whole import differing_feeds
 
 
 def test_indices_stay_within_what_their_reader_allows() -> None:

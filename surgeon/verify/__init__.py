@@ -1,10 +1,11 @@
 """Shows that a rewrite broke nothing: original against result, on inputs. No proof, a check."""
 
 from surgeon.verify.compare import compare_arrays
+from surgeon.verify.differing import bisect
 from surgeon.verify.pair import open_pair
 from surgeon.verify.parting import Parting
 from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict
-from surgeon.verify.whole import bisect, verify
+from surgeon.verify.whole import verify
 
 __all__ = [
     "Comparison",

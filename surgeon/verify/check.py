@@ -185,15 +185,15 @@ class Check:
         """Note what is not compared."""
         self.not_compared.append(NotCompared(what, why))
 
-    def verdict(self, lacking: tuple[str, ...], *, told: bool = False) -> Verdict:
+    def verdict(self, lacking: tuple[str, ...], *, way: str = "") -> Verdict:
         """The verdict on all that was compared.
 
         Args:
             lacking: The result's custom operators.
-            told: Whether functions say what they compute.
+            way: How they were computed, in words.
         """
         found = conclude(
             *(self.names, self.comparisons, self.not_compared, self.digests, self.fault, lacking),
-            told=told,
+            way=way,
         )
         return replace(found, inputs=self.inputs)

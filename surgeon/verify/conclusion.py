@@ -24,7 +24,7 @@ def conclude(
     fault: str | None,
     lacking: tuple[str, ...],
     *,
-    told: bool = False,
+    way: str = "",
 ) -> Verdict:
     """The verdict.
 
@@ -35,7 +35,7 @@ def conclude(
         digests: By output and sizes, short names of the reference's arrays, one a seed.
         fault: Why the result is broken; None where it is not.
         lacking: The result's custom operators.
-        told: Whether functions say what they compute.
+        way: How they were computed, in words; "" where they were not.
     """
     weak = {name: reason for name in names if (reason := _unmoved(digests.get(name, {})))}
     marked = tuple(
@@ -61,8 +61,8 @@ def conclude(
         return made("differs", f"{chosen}, at {where.describe()}, by {where.by}")
     if lacking:
         missing = ", ".join(f"`{name}`" for name in lacking)
-        way = "computed as the recipe's functions say, " if told else ""
-        return made("runs", f"onnxruntime has no {missing}; {way}{agreement(marked)}")
+        how = f"{way}, " if way and marked else ""
+        return made("runs", f"onnxruntime has no {missing}; {how}{agreement(marked)}")
     if not marked:
         why = skipped[0].why if skipped else "the model has no outputs"
         return made("runs", f"it loads, and was not compared: {why}")

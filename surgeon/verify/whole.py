@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import onnx
 
@@ -32,18 +31,18 @@ from surgeon.verify.farther import farther_fault
 from surgeon.verify.finding import Finder
 from surgeon.verify.given import read_given
 from surgeon.verify.growth import Growth
-from surgeon.verify.inputs import Drawing, required_inputs
+from surgeon.verify.inputs import required_inputs
 from surgeon.verify.interface import declaring_mend, interface_fault, renaming_mend
 from surgeon.verify.joined import joined_dims
 from surgeon.verify.limits import Input, bounds
 from surgeon.verify.narrower import Narrower, narrower
 from surgeon.verify.optimised import optimised_fault
 from surgeon.verify.originals import Side, open_original, open_result, read_recorded, recorded_files
-from surgeon.verify.parting import Parting, find_parting
 from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
 from surgeon.verify.sizes import traced_sizes
 from surgeon.verify.specs import Spec
 from surgeon.verify.squashed import squashed_outputs
+from surgeon.verify.standins import with_stand_ins
 from surgeon.verify.summary import apart_said
 from surgeon.verify.verdict import Verdict, describe
 
@@ -100,11 +99,11 @@ def verify(
             dimension, or what is said of one makes no sense.
     """
     check_asked(seeds=seeds, inputs=inputs, data=data, allow_approximate=allow_approximate)
-    before, folder_original = _load(original, folder_original)
+    before, folder_original = load(original, folder_original)
     asked = Model(before)
     shape = shapes_of(asked, shape)
     sizes = sizes_of(asked, shape, sizes)
-    after, folder_result = _load(result, folder_result)
+    after, folder_result = load(result, folder_result)
     if fault := interface_fault(before, after, retyped):
         return Verdict("broken", fault, mend=renaming_mend(before, after))
     meanings = Meanings(functions)
@@ -116,10 +115,11 @@ def verify(
     tied = {dim: other for dim, other in sizes.items() if isinstance(other, str)}
     taken = narrower(pair.before, pair.after, shape, tied) if narrowed else Narrower(shape)
     with isolation() if isolated else nullcontext():
-        opened = _opened(pair, custom)
+        files = recorded_files(reference)
+        opened = _opened(pair, custom, stand_ins=not files)
         if isinstance(opened, Verdict):
             return opened
-        side, lacking = opened
+        pair = opened.pair
         begin = partial(
             Check,
             names=[value.name for value in after.graph.output],
@@ -130,26 +130,27 @@ def verify(
             squashed=squashed_outputs(pair.before),
             coarse=coarse_outputs(pair.before),
         )
-        check = begin(result=side)
+        check = begin(result=opened.side)
         try:
             wanted = required_inputs(pair.before, taken.shapes, tied)
-            if files := recorded_files(reference):
-                check.recorded(
-                    _fitting(files, taken, check, pair.after, wanted), pair.after, wanted
-                )
+            if files:
+                fit = _fitting(files, taken, check, pair.after, wanted)
+                check.recorded(fit, pair.after, wanted)
             else:
                 way = None if reference is None else str(reference)
                 check.original = open_original(pair.before, folder_original, way)
                 check.given(_taken(given.sets, taken, check), pair.after, wanted)
                 _draw(check, pair, wanted, hints, given.specs)
         except (NoWitness, NotRunnable, ForeignError, ValueError) as error:
-            check.skip("any input", error.what if isinstance(error, SurgeonError) else str(error))
-        for why in () if check.comparisons else unsuited:
-            check.skip("any input", why)
+            said = error.what if isinstance(error, SurgeonError) else str(error)
+            check.skip("any input", opened.why or said)
+        for reason in () if check.comparisons else unsuited:
+            check.skip("any input", reason)
         if taken.sizes:
             check.skip(f"sizes other than {describe(taken.sizes)}", taken.why)
-        verdict = taken.judged(check.verdict((*lacking, *defined), told=bool(defined)))
-        if verdict.status == "differs" and (files := recorded_files(reference)):
+        how = "computed as the recipe's functions say" if defined else opened.way
+        verdict = taken.judged(check.verdict((*opened.lacking, *defined), way=how))
+        if verdict.status == "differs" and files:
             return _beside_itself(verdict, begin, pair.before, folder_original, files)
         more = _remarks(pair, verdict, check, narrowed=narrowed)
         return replace(verdict, remarks=(*verdict.remarks, *more))
@@ -164,14 +165,39 @@ class _Pair:
     folders: tuple[Path | None, Path | None]
 
 
-def _opened(pair: _Pair, custom: Collection[str]) -> tuple[Side, tuple[str, ...]] | Verdict:
-    """The result, ready to run, and the operators that onnxruntime lacks; or that it is broken.
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """The result, ready to run.
+
+    Attributes:
+        side: What runs it.
+        pair: The two models as they are run: with stand-ins where nobody knows an operator.
+        lacking: The operators that onnxruntime lacks.
+        way: How these are computed, in words; "" where they are not, or there are none.
+        why: Why nothing stands in for them, where that is tried.
+    """
+
+    side: Side
+    pair: _Pair
+    lacking: tuple[str, ...] = ()
+    way: str = ""
+    why: str = ""
+
+
+def _opened(pair: _Pair, custom: Collection[str], *, stand_ins: bool) -> _Opened | Verdict:
+    """The result, ready to run; or that it is broken.
+
+    Args:
+        pair: The two models.
+        custom: As for `verify`.
+        stand_ins: Whether something may stand in for what nobody knows: where outputs were
+            recorded, nothing gives these but the operator itself.
 
     Raises:
         TimeUp, MemoryUp: More of either may show that nothing is wrong.
     """
     try:
-        return open_result(pair.after, pair.folders[1], pair.before, custom)
+        side, lacking = open_result(pair.after, pair.folders[1], pair.before, custom)
     except (TimeUp, MemoryUp):
         raise
     except (NotRunnable, ForeignError) as error:
@@ -184,6 +210,17 @@ def _opened(pair: _Pair, custom: Collection[str]) -> tuple[Side, tuple[str, ...]
             custom_operators=lacks,
             mend=declaring_mend(lacks),
         )
+    if not lacking or not stand_ins:
+        return _Opened(side, pair, lacking)
+    stood = with_stand_ins(pair.before, pair.after)
+    if stood is None or isinstance(stood, str):
+        return _Opened(side, pair, lacking, why=stood or "")
+    stands = _Pair(*stood, pair.folders)
+    try:
+        found, _ = open_result(stands.after, pair.folders[1], stands.before, custom)
+    except (NotRunnable, ForeignError) as error:
+        return _Opened(side, pair, lacking, why=f"with a stand-in for it {error.what}")
+    return _Opened(found, stands, lacking, "with something else in its place")
 
 
 def _taken(sets: Sequence[DataSet], taken: Narrower, check: Check) -> list[DataSet]:
@@ -293,98 +330,7 @@ def _loads(model: onnx.ModelProto, folder: Path | None) -> bool:
     return True
 
 
-def bisect(
-    original: ModelLike,
-    result: ModelLike,
-    verdict: Verdict,
-    *,
-    reference: Reference = None,
-    sizes: Mapping[str, Sequence[int] | str] | None = None,
-    shape: Mapping[str, Sequence[int | str]] | None = None,
-    folder_original: Path | None = None,
-    folder_result: Path | None = None,
-    allow_approximate: float | None = None,
-    isolated: bool = False,
-    inputs: Mapping[str, str] | None = None,
-    data: Data = (),
-    progress: Callable[[str], None] | None = None,
-) -> Parting | None:
-    """The first value at which two models part, on an input where `verdict` says that they do.
-
-    Args:
-        original: The first model.
-        result: The other model.
-        verdict: What `verify` found with the same arguments.
-        reference: As for `verify`: recorded inputs are read from there.
-        sizes: As for `verify`.
-        shape: As for `verify`.
-        folder_original: Where the first model's external data lie.
-        folder_result: Where the other's lie.
-        allow_approximate: As for `verify`: values may differ so much.
-        isolated: Run onnxruntime in a worker.
-        inputs: As for `verify`.
-        data: As for `verify`.
-        progress: Told what is being compared.
-
-    Returns:
-        Where they part; None where `verdict` knows no input on which both ran and differ.
-    """
-    before, folder_original = _load(original, folder_original)
-    after, folder_result = _load(result, folder_result)
-    feeds = differing_feeds(
-        before,
-        verdict,
-        reference=reference,
-        sizes=sizes,
-        shape=shape,
-        inputs=inputs,
-        data=data,
-        result=after,
-    )
-    if feeds is None:
-        return None
-    with isolation() if isolated else nullcontext():
-        folders = folder_original, folder_result
-        tolerance = allow_approximate or 0.0
-        return find_parting(
-            before, after, feeds, folders=folders, tolerance=tolerance, progress=progress
-        )
-
-
-def differing_feeds(
-    original: onnx.ModelProto,
-    verdict: Verdict,
-    *,
-    reference: Reference = None,
-    sizes: Mapping[str, Sequence[int] | str] | None = None,
-    shape: Mapping[str, Sequence[int | str]] | None = None,
-    inputs: Mapping[str, str] | None = None,
-    data: Data = (),
-    result: onnx.ModelProto | None = None,
-) -> Mapping[str, Any] | None:
-    """Inputs on which both models ran and differ; None where the verdict knows of none.
-
-    The `result` tells the sizes that it takes, where it was compared at these.
-    """
-    bad = next((c for c in verdict.comparisons if not c.agrees and "sample by" not in c.by), None)
-    if bad is None:
-        return None
-    tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
-    taken = shape if result is None else narrower(original, result, shape, tied).shapes
-    wanted = required_inputs(original, taken, tied)
-    given = read_given(original, inputs, data, shape=shape, reference=reference)
-    if bad.seed >= 0:
-        limits = bounds(without_calls(original), wanted)
-        drawing = Drawing(wanted, limits, bad.drawn, given.specs, bad.fixed)
-        return drawing.feeds(bad.sizes, bad.seed)
-    if bad.drawn:
-        return next(each.feeds for each in given.sets if each.label == bad.drawn)
-    names = [value.name for value in original.graph.input]
-    outputs = [value.name for value in original.graph.output]
-    file = next(f for f in recorded_files(reference) if bad.by == f"recorded {f.name}")
-    return read_recorded(file, names, [each.name for each in wanted], outputs).feeds
-
-
-def _load(model: ModelLike, folder: Path | None) -> tuple[onnx.ModelProto, Path | None]:
+def load(model: ModelLike, folder: Path | None) -> tuple[onnx.ModelProto, Path | None]:
+    """A model as `verify` takes it, and where its external data lie."""
     loaded = Model.of(model)
     return loaded.proto, folder or loaded.folder
