@@ -83,8 +83,11 @@ def stamps(properties: Any, added: Mapping[str, Any]) -> dict[str, str]:
 def history(properties: Any) -> list[dict[str, Any]] | None:
     """The runs that made a model, oldest first; None where its log cannot be read."""
     text = next((each.value for each in properties if each.key == KEY), None)
-    if text is None:
-        return []
+    return [] if text is None else read(text)
+
+
+def read(text: str) -> list[dict[str, Any]] | None:
+    """The runs in the text of a log, oldest first; None where it cannot be read."""
     try:
         found = json.loads(text) if len(text) <= _LARGEST else None
     except (ValueError, RecursionError):
@@ -96,7 +99,12 @@ def history(properties: Any) -> list[dict[str, Any]] | None:
 
 def recipes_of(properties: Any) -> tuple[str, ...]:
     """The names of the recipes that made a model, as its log has them."""
-    told = (run.get("recipes") for run in history(properties) or ())
+    return named_in(history(properties) or ())
+
+
+def named_in(runs: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The names of the recipes of some runs."""
+    told = (run.get("recipes") for run in runs)
     listed = (each for recipes in told if isinstance(recipes, list) for each in recipes)
     names = (each["name"] for each in listed if isinstance(each, dict) and "name" in each)
     return tuple(dict.fromkeys(map(str, names)))

@@ -165,6 +165,21 @@ def test_the_command_prints_what_a_script_or_a_reader_wants(tmp_path):
     assert missing.exit_code == 4
 
 
+def test_the_log_of_a_making_is_told_in_a_few_words(tmp_path):
+    compare(tmp_path, BEFORE, BEFORE)
+    one, other = str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")
+    model, run = onnx.load(other), CliRunner().invoke
+    runs = [{"recipes": [{"name": "aten"}, {"name": "clean"}]}, {"recipes": [{"name": "clean"}]}]
+    model.metadata_props.add(key="surgeon.log", value=json.dumps(runs))
+    onnx.save(model, other)
+    shown = " ".join(run(app, ["diff", one, other]).stdout.split())
+    assert "metadata surgeon.log + 2 runs of surgeon: aten and clean (`surgeon log` shows" in shown
+    assert '"recipes"' in run(app, ["diff", one, other, "--verbose"]).stdout
+    model.metadata_props[0].value = json.dumps([{**each, "date": "now"} for each in runs])
+    onnx.save(model, one)
+    assert '"date": "now"' in " ".join(run(app, ["diff", one, other]).stdout.split())
+
+
 def test_a_long_text_is_not_a_page_of_its_own(tmp_path):
     compare(tmp_path, BEFORE, BEFORE)
     model = onnx.load(tmp_path / "b.onnx")

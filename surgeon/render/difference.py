@@ -10,12 +10,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from surgeon.provenance import KEY, named_in, read
 from surgeon.render import words
 
 if TYPE_CHECKING:
     from surgeon.difference import Change, Difference
 
 MOST = 20  # lines of one kind before the rest is counted only
+_FEW = 5  # recipes in words
 LONGEST = 200  # characters of one value: metadata can hold whole documents, surgeon's log too
 
 
@@ -81,6 +83,10 @@ def _change(change: Change, verbose: bool) -> Text:
 
 def _values(change: Change, verbose: bool) -> tuple[str, str]:
     texts = (change.before, change.after)
+    if change.name == f"metadata {KEY}" and not verbose:
+        runs = _runs(texts[0]), _runs(texts[1])
+        if runs[0] != runs[1]:
+            return runs
     if verbose or max(map(len, texts)) <= LONGEST:
         return words.clean(texts[0]), words.clean(texts[1])
     from surgeon.difference.texts import apart
@@ -92,6 +98,15 @@ def _values(change: Change, verbose: bool) -> tuple[str, str]:
         for text, cut in zip(texts, apart(*texts, LONGEST), strict=True)
     )
     return before, after
+
+
+def _runs(text: str) -> str:
+    """The log of a model's making in a few words."""
+    runs = read(text) if text else []
+    if not runs:
+        return words.clean(text[:LONGEST])
+    names = words.listed(named_in(runs), _FEW)
+    return f"{words.count(len(runs), 'run')} of surgeon: {names} (`surgeon log` shows more)"
 
 
 def _operators(found: Difference) -> Table:

@@ -149,6 +149,7 @@ class _Writer:
     names: set[str]
     model: onnx.ModelProto
     types: dict[str, int] = field(default_factory=dict)
+    dims: dict[str, Sequence[Dim]] = field(default_factory=dict)
 
     def write(self) -> str:
         """Why it cannot be done; "" where it is."""
@@ -156,6 +157,7 @@ class _Writer:
         if opset < _OLDEST:
             return f"nothing stands in for an operator below opset {_OLDEST}"
         self.types.update(self.declared.types)
+        self.dims.update(self.declared.dims)
         return self._graph(self.model.graph, opset)
 
     def _graph(self, graph: onnx.GraphProto, opset: int) -> str:
@@ -174,6 +176,7 @@ class _Writer:
                     if isinstance(made, str):
                         return f"`{name}` {made}"
                     nodes.extend(made)
+                    self._declare(graph, output, next(filter(None, node.input), ""))
         del graph.node[:]
         graph.node.extend(nodes)
         return ""
@@ -181,7 +184,7 @@ class _Writer:
     def _stand_in(self, node: onnx.NodeProto, place: int, opset: int) -> list[onnx.NodeProto] | str:
         """Nodes that make one output of a node that nobody knows; or why there are none."""
         output, read = node.output[place], [name for name in node.input if name]
-        dims = self.declared.dims.get(output)
+        dims = self.dims.get(output)
         first = read[0] if read else ""
         if not first and (dims is None or not all(isinstance(dim, int) for dim in dims)):
             return f"reads nothing, and the shape of `{output}` is not declared"
@@ -212,6 +215,18 @@ class _Writer:
         else:
             nodes.op("Reshape", flat, shape, name=output)
         return nodes.made
+
+    def _declare(self, graph: onnx.GraphProto, output: str, first: str) -> None:
+        """Say of what rank an output is: onnxruntime then refuses what does not fit together.
+
+        It joins values of two ranks without a word where it learns of them only as it runs.
+        """
+        dims = self.dims.get(output) or self.dims.get(first)
+        if dims is None or output in self.dims or not self.types[output]:
+            return
+        self.dims[output] = dims
+        fixed = [dim if isinstance(dim, int) else None for dim in dims]
+        graph.value_info.append(helper.make_tensor_value_info(output, self.types[output], fixed))
 
     def _is_number(self, name: str) -> bool:
         kind = self.types.get(name, 0)
