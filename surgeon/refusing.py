@@ -19,6 +19,7 @@ from surgeon.lost import (
     unwritten_values,
 )
 from surgeon.model import Model
+from surgeon.recipe.rules import ASKED
 from surgeon.report import Refusal, Report
 from surgeon.schemas.aliases import out_of_place
 from surgeon.spelling import is_foreign
@@ -96,6 +97,10 @@ def _mend_of_verdict(report: Report, verdict: Verdict, saving: str) -> str:
     elif verdict.original == "broken":
         first = "Put `aten` in front, which mends types and forms that are refused; see "
         first = "See " if "aten" in report.recipes else first
+        asked = [f"{c.recipe}/{c.rule}" for c in report.changes if c.exact == ASKED]
+        if asked:  # what is compared is the file as they change it
+            changes = few([*dict.fromkeys(asked)])
+            first = f"Where the file as it came loads, mend what {changes} writes; see "
         mend = f"{first}`surgeon inspect MODEL`, or save what cannot be compared: `--no-verify`."
     return mend
 

@@ -351,3 +351,12 @@ def test_a_change_is_not_blamed_for_what_the_file_fails_of() -> None:
     with pytest.raises(surgeon.SurgeonError, match="neither the original nor the res") as raised:
         surgeon.apply(model, recipe(NO_SOFTMAX), "clean")
     assert "no-softmax" not in raised.value.what
+
+
+def test_a_change_that_does_not_load_is_what_is_to_be_mended() -> None:
+    let = "{half: \"const(0.5, dtype='float64')\"}"
+    half = change("y = Softmax (x)", "y = Mul (x, @half)", let=let, id="half")
+    with pytest.raises(surgeon.SurgeonError, match="neither the original nor the res") as raised:
+        surgeon.apply(net(), recipe(half), "clean")
+    said = "Where the file as it came loads, mend what `asked/half` writes; see"
+    assert raised.value.mend.startswith(said)
