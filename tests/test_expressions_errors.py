@@ -82,3 +82,67 @@ def test_what_is_no_expression_of_the_closed_kind(text: str, message: str) -> No
     with pytest.raises(RecipeError) as caught:
         Expression.parse(text, HERE)
     assert str(caught.value) == f"r.yaml:{message}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "x.rank == '4'",
+            "3:19: `x.rank` is a number and `'4'` a text: they are never equal\n  mend: Write `4`.",
+        ),
+        (
+            "1 < len(x.shape) < 'a'",
+            "3:28: `len(x.shape)` is a number and `'a'` a text: they are in no order\n"
+            "  mend: Compare what is of one kind.",
+        ),
+        (
+            "not x.shape == 4",
+            "3:24: `x.shape` is a list and `4` a number: they are never equal\n"
+            "  mend: Write `x.rank`, or one size: `x.shape[0]`.",
+        ),
+        (
+            "x.shape[0] != 'B'",
+            "3:23: `x.shape[0]` is a number and `'B'` a text: they are never equal\n"
+            "  mend: Compare a size with a number, or with that of another value.",
+        ),
+        (
+            "x.rank in [3, '4']",
+            "3:23: `x.rank` is a number and `'4'` a text: they are never equal\n  mend: Write `4`.",
+        ),
+        (
+            "x.rank in 4",
+            "3:19: nothing is in `4`, which is a number\n  mend: Write a list: `[4]`.",
+        ),
+        (
+            "x.dtype == 'flaot32'",
+            "3:20: `flaot32` is no element type\n  mend: Did you mean `float32`?",
+        ),
+        (
+            "x.dtype not in ['float', 'double']",
+            "3:25: `float` is no element type\n  mend: Write `float32`.",
+        ),
+        (
+            "1 == x.dtype",
+            "3:14: `1` is a number and `x.dtype` a text: they are never equal\n"
+            "  mend: Compare what is of one kind.",
+        ),
+    ],
+)
+def test_what_is_never_true_whatever_the_model(text: str, message: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        Expression.parse(text, HERE)
+    assert str(caught.value) == f"r.yaml:{message}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x.shape[0] == 4 and x.shape[1:] == [2, 3] and x.shape == (1, n)",
+        "x.dtype in [float32, 'float16'] and float32 == x.dtype",
+        "x.rank == True or x.value == 'a' or a in 'abc' or x.name in 'abc'",
+        "x.attributes[0] == 'perm' and 'perm' in x.attributes and len(x.views) == 1",
+    ],
+)
+def test_what_may_be_true_is_left_to_the_model(text: str) -> None:
+    assert Expression.parse(text, HERE).names

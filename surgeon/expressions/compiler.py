@@ -13,6 +13,7 @@ from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import operators
 from surgeon.expressions.evaluation import Run, Scope, compare, comprehend, given_by, shown
+from surgeon.expressions.kinds import faults
 from surgeon.expressions.properties import PROPERTIES
 from surgeon.expressions.source import Source
 from surgeon.functions import DTYPES, FUNCTIONS
@@ -265,6 +266,9 @@ class _Compiler:
             symbols.append(_COMPARISONS[type(op)])
         operands = [node.left, *node.comparators]
         runs = [self._run_of(operand) for operand in operands]
+        for symbol, *pair in zip(symbols, operands, operands[1:], strict=False):
+            for operand, what, mend in faults(symbol, *pair):
+                self._text.refuse_at(operand, what, mend)
         texts = [self._text.segment(operand) for operand in operands]
 
         def run(scope: Scope) -> object:

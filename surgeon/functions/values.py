@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
+
+from surgeon.document import suggest
 
 MAX_ITEMS = 10_000
 MAX_BYTES = 64 * 1024 * 1024
@@ -19,6 +22,21 @@ DTYPES = frozenset(
     | {"float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn"}
 )
 """The names of element types, which are literals in expressions."""
+
+ELSEWHERE: Mapping[str, str] = MappingProxyType(
+    {
+        **{"float": "float32", "double": "float64", "half": "float16", "long": "int64"},
+        **{"int": "int32", "short": "int16", "char": "int8", "byte": "uint8", "boolean": "bool"},
+    }
+)
+"""What ONNX, PyTorch and C call some of them."""
+
+
+def dtype_meant(name: str) -> str:
+    """A mend for what is no name of an element type."""
+    meant = ELSEWHERE.get(name.casefold(), "")
+    return f"Write `{meant}`." if meant else suggest(name, DTYPES)
+
 
 Array = np.ndarray[Any, Any]
 

@@ -13,6 +13,7 @@ from surgeon.document import Value, suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import DTYPES, Expression
 from surgeon.functions import FUNCTIONS
+from surgeon.functions.values import ELSEWHERE, dtype_meant
 from surgeon.notation import (
     Argument,
     NodePattern,
@@ -136,9 +137,15 @@ def _expression(value: Value | None, names: Collection[str], known: Known) -> Ex
             raise RecipeError(
                 f"unknown name `{name}`",
                 where=expression.place(name),
-                mend=suggest(name, {*names, *difflib.get_close_matches(name, DTYPES)}),
+                mend=_meant(name, names),
             )
     return expression
+
+
+def _meant(name: str, names: Collection[str]) -> str:
+    """What an unknown name may be meant for: one of the rule's, or an element type."""
+    near = difflib.get_close_matches(name, DTYPES)
+    return dtype_meant(name) if name in ELSEWHERE else suggest(name, {*names, *near})
 
 
 def _read_let(
