@@ -20,7 +20,7 @@ from surgeon.lost import (
 )
 from surgeon.model import Model
 from surgeon.recipe.rules import ASKED
-from surgeon.report import Refusal, Report
+from surgeon.report import WHOLE, Refusal, Report
 from surgeon.schemas.aliases import out_of_place
 from surgeon.spelling import is_foreign
 
@@ -38,7 +38,7 @@ def blamed(culprits: frozenset[Place], verdict: Verdict) -> Iterator[Refusal]:
             node=node,
             reason=f"the whole result is wrong with it: {verdict.detail}",
             sizes={},
-            drawn="whole",
+            drawn=WHOLE,
             seed=-1,
             max_absolute=max((check.max_absolute for check in checks), default=math.inf),
             max_relative=max((check.max_relative for check in checks), default=math.inf),
@@ -59,10 +59,9 @@ def not_saved(
         unbounded: Approximate rules that fired, and state no bound of their error.
         waiting: Rules that may do without rewrites at fault, by what has to be allowed for them.
     """
-    at_fault = [r for r in report.refusals if r.drawn == "whole"]
-    blamed = [f"`{r.recipe}/{r.rule}` at {r.node}" for r in at_fault]
+    blamed = [f"`{r.recipe}/{r.rule}` at {r.node}" for r in report.at_fault]
     stated = {(c.recipe, c.rule): c.contract for c in report.changes if c.contract}
-    contracts = dict.fromkeys(stated.get((r.recipe, r.rule)) for r in at_fault)
+    contracts = dict.fromkeys(stated.get((r.recipe, r.rule)) for r in report.at_fault)
     more = f" and {len(blamed) - 3} more" if len(blamed) > 3 else ""
     named = f"; it is so with {', '.join(blamed[:3])}{more}" if blamed else ""
     named += "".join(f"; its contract: it {each}" for each in contracts if each)

@@ -14,6 +14,8 @@ from surgeon.errors import Location
 if TYPE_CHECKING:
     from surgeon.verify import Verdict
 
+WHOLE = "whole"  # how the inputs were drawn on which the whole result, and no rewrite, differs
+
 
 class Change(NamedTuple):
     """One rewrite.
@@ -204,6 +206,11 @@ class Report(NamedTuple):
     def fired(self) -> Counter[str]:
         """How often each rule fired, by `recipe/rule`."""
         return Counter(f"{change.recipe}/{change.rule}" for change in self.changes)
+
+    @property
+    def at_fault(self) -> tuple[Refusal, ...]:
+        """The rewrites with which the whole differs, although each agrees by itself."""
+        return tuple(each for each in self.refusals if each.drawn == WHOLE)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

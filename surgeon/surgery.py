@@ -291,5 +291,5 @@ def _refuse_verdict(work: Operation, report: Report, require: str) -> None:
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
         from surgeon.refusing import not_saved
 
-        waiting = held_back(work, [each for each in report.refusals if each.drawn == "whole"])
+        waiting = held_back(work, report.at_fault)
         raise not_saved(report, verdict, unbounded(work), waiting)
