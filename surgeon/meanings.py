@@ -17,13 +17,14 @@ from surgeon.errors import Location, RecipeError
 from surgeon.nested import every_node
 
 _STANDARD = ("", "ai.onnx")
+_HOMELESS = "surgeon.homeless"  # where functions go of operators that a file has in no domain
 
 
 def parse_function(text: str, where: Location | str) -> onnx.FunctionProto:
     """A function from its text.
 
     Raises:
-        RecipeError: The text is none, or ONNX's checker refuses it, or its domain is ONNX's own.
+        RecipeError: The text is none, or ONNX's checker refuses it, or the operator is ONNX's own.
     """
     try:
         function: onnx.FunctionProto = onnx.parser.parse_function(text)
@@ -36,19 +37,24 @@ def parse_function(text: str, where: Location | str) -> onnx.FunctionProto:
             mend='Write `<domain: "my.domain", opset_import: ["": 17]> Op <alpha> (x) => (y) '
             "{ y = LeakyRelu <alpha: float = @alpha> (x) }`.",
         ) from None
-    if function.domain in _STANDARD:
+    if function.domain in _STANDARD and onnx.defs.has(function.name, ""):
         raise RecipeError(
-            f"`{function.name}` is of ONNX's own domain",
+            f"`{function.name}` is an operator of ONNX's own",
             where=where,
-            mend="Say what an operator of another domain computes.",
+            mend="Say what another operator computes.",
         )
     return function
 
 
 def name_of(function: onnx.FunctionProto | onnx.NodeProto) -> str:
-    """As `my.domain.Op`."""
+    """As `my.domain.Op`; `Op` where it has no domain, as plugins of TensorRT have."""
     kind = function.name if isinstance(function, onnx.FunctionProto) else function.op_type
-    return f"{function.domain}.{kind}"
+    return full_name(function.domain, kind)
+
+
+def full_name(domain: str, operator: str) -> str:
+    """The same, of the two."""
+    return operator if domain in _STANDARD else f"{domain}.{operator}"
 
 
 class Meanings:
@@ -62,7 +68,10 @@ class Meanings:
         self._functions: dict[str, list[onnx.FunctionProto]] = {}
         for text in dict.fromkeys(texts):
             function = parse_function(text, "functions")
-            self._functions.setdefault(name_of(function), []).append(function)
+            told = self._functions.setdefault(name_of(function), [])
+            if function.domain in _STANDARD:  # where no file may have functions
+                function.domain = _HOMELESS
+            told.append(function)
 
     def of(self, model: onnx.ModelProto) -> list[str]:
         """Those operators of a model that are given a meaning here."""
@@ -93,7 +102,6 @@ class Meanings:
             name_of(node)
             for top in (model.graph, *model.functions)
             for node in every_node(top.node)
-            if node.domain not in _STANDARD
         )
         return [name for name in found if name in self._functions and name not in own]
 
@@ -123,6 +131,7 @@ class Meanings:
             for node in every_node(top.node):
                 if name_of(node) not in own and (said := self.function(name_of(node), opset)):
                     node.attribute.extend(_left_out(node, said))
+                    node.domain = said.domain
         flat: onnx.ModelProto = inliner.inline_local_functions(out)
         return flat
 
@@ -134,6 +143,11 @@ class Meanings:
                 value = onnx.helper.get_attribute_value(each)
                 return value.decode() if isinstance(value, bytes) else value
         return None
+
+    @property
+    def homeless(self) -> frozenset[str]:
+        """Those of them that have no domain."""
+        return frozenset(name for name in self._functions if "." not in name)
 
     def function(self, name: str, opset: int) -> onnx.FunctionProto | None:
         """The newest function of an operator that means at this opset what it says."""

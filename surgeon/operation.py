@@ -53,6 +53,7 @@ from surgeon.tally import (
     operators,
     operators_of,
     staying,
+    unheard,
     waiting,
 )
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
@@ -184,8 +185,8 @@ class Operation:
         idle = set(names).difference(change.recipe for change in self.notes.changes)
         undone, said = waiting(misses, idle), waiting(misses, set(names) - idle)
         said += staying(self.model, self.facts, [r for r in self.recipes if r.name not in idle])
-        if cost := cost_of_sizes(self.original, self.before, after):
-            said.append(cost)
+        costs = cost_of_sizes(self.original, self.before, after)
+        said += [*filter(None, [costs]), *unheard(self.model, self.facts)]
         noted = self.notes.remarks
         if not self.changed and not dialect.wants_listed(self.original):
             noted = [each for each in noted if each != self.ended]  # its inputs stay as they are

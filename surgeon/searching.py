@@ -14,6 +14,7 @@ from surgeon import opsets
 from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.match import attribute_of, look_through
+from surgeon.meanings import full_name
 from surgeon.model import describe
 from surgeon.notation import Argument, NodePattern
 from surgeon.spelling import home
@@ -137,7 +138,7 @@ class Search:
         """What a node states, or the default of its operator's schema or function; or None."""
         found = attribute_of(node, key)
         if found is None and key not in node.attrs:
-            name = f"{node.domain}.{node.op}"
+            name = full_name(node.domain or "", node.op)
             found = self.facts.meanings.default(name, key, self.facts.opset)
         return found
 

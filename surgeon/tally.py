@@ -11,10 +11,11 @@ import onnx.defs
 from surgeon.captured import dtype_name
 from surgeon.errors import few
 from surgeon.facts import Facts
+from surgeon.meanings import full_name
 from surgeon.model import Model, describe
 from surgeon.recipe import Recipe, Rule, RulesStep, Step
 from surgeon.report import Missed, MissRecord
-from surgeon.spelling import ATEN_DOMAINS, is_foreign, is_plugin
+from surgeon.spelling import ATEN_DOMAINS, PRIM_DOMAINS, is_foreign, is_plugin
 
 # What sizes are computed with: to fold these is no reason to save a file.
 _ANYWHERE = frozenset(
@@ -140,3 +141,27 @@ def waiting(misses: Sequence[Missed], recipes: Collection[str]) -> list[str]:
         f"`--allow {kind}`: {few(list(rules))}"
         for kind, rules in found.items()
     ]
+
+
+def unheard(model: Model, facts: Facts) -> list[str]:
+    """That nothing is known behind operators that nobody knows, and what would help."""
+    functions = {(function.domain, function.name) for function in model.graph.functions}
+    names = dict.fromkeys(
+        full_name(node.domain or "", node.op)
+        for graph in model.graphs()
+        for node in graph.nodes
+        if (node.domain or "", node.op) not in functions
+        and not _is_heard_of(node.domain or "", node.op)
+        and any(tensor.outputs and facts.of(tensor).shape is None for tensor in node.outputs)
+    )
+    if not names:
+        return []
+    return [
+        f"no shape is known behind {few(list(names))}: a recipe that says what an operator "
+        "computes (`functions`), or that it keeps shapes (`same_shape`), lets rules see them"
+    ]
+
+
+def _is_heard_of(domain: str, operator: str) -> bool:
+    known = domain in (*ATEN_DOMAINS, *PRIM_DOMAINS, "com.microsoft")
+    return known or operator == "ATen" or onnx.defs.has(operator, domain)

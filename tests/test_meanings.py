@@ -247,7 +247,7 @@ def test_functions_may_call_one_another_and_stand_in_bodies() -> None:
     [
         ("nonsense", "this is no function of ONNX"),
         ('<domain: "my", opset_import: ["": 17]> F (x) => (y) { y = Sinn (x) }', "Sinn"),
-        ('<domain: "", opset_import: ["": 17]> F (x) => (y) { y = Sin (x) }', "ONNX's own domain"),
+        ('<domain: "", opset_import: ["": 17]> Abs (x) => (y) { y = Sin (x) }', "of ONNX's own"),
     ],
 )
 def test_what_is_no_function_is_refused_with_its_place(text: str, what: str) -> None:
@@ -298,3 +298,45 @@ def test_what_is_behind_an_operator_has_the_shape_that_its_function_says(
     recipe = surgeon.Recipe.parse(BEHIND.format(rows=rows))
     result = surgeon.apply(model, recipe)
     assert result.report.fired == ({"behind/rank-is-known": 1} if rows == 2 else {})
+
+
+HOMELESS = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[n, 4] x) => (float[m, k] y) <int64[1] one = {1}, int64[1] rest = {-1}> {
+  b = Swirl <slope = 0.25> (x)
+  shape = Shape (b)
+  k = Gather <axis = 0> (shape, one)
+  to = Concat <axis = 0> (rest, k)
+  c = Reshape (b, to)
+  y = Sin (c)
+}"""
+
+
+def test_an_operator_may_have_no_domain() -> None:
+    """Plugins of TensorRT have none."""
+    text = FROM_PLUGIN.replace("my.domain.", "").replace('domain: "my.domain"', 'domain: ""')
+    found = surgeon.apply(parsed(HOMELESS), surgeon.Recipe.parse(text))
+    assert found.report.pieces == {"compared": 1}
+    assert found.report.status == "equivalent"
+    assert [node.op_type for node in found.model.to_proto().graph.node][:2] == ["LeakyRelu", "Neg"]
+    wrong = text.replace("Neg (a)\n", "Abs (a)\n", 1)
+    assert wrong != text
+    found = surgeon.apply(parsed(HOMELESS), surgeon.Recipe.parse(wrong))
+    assert found.report.refusals
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "custom: [Swirl]\nsame_shape: [Swirl]",
+        'functions:\n  - \'<domain: "", opset_import: ["": 17]> '
+        "Swirl <slope> (x) => (y) { y = LeakyRelu <alpha: float = @slope> (x) }'",
+    ],
+)
+def test_shapes_behind_it_are_known_where_a_recipe_says_them(said: str) -> None:
+    recipe = surgeon.Recipe.parse(f"surgeon: 1\nname: mine\n{said}\nsteps:\n  - use: clean\n")
+    found = surgeon.apply(parsed(HOMELESS), recipe)
+    assert [node.op_type for node in found.model.to_proto().graph.node] == ["Swirl", "Sin"]
+    assert found.report.remarks == ()
+    (remark,) = surgeon.apply(parsed(HOMELESS), "clean").report.remarks[:1]
+    assert remark.startswith("no shape is known behind `Swirl`: a recipe that says what an op")

@@ -542,7 +542,8 @@ def test_what_nothing_changes_and_does_not_load_is_told(nodes: str, why: str) ->
     model = parse(f"g (float[2,3] x) => (float[2,3] y) {{ {nodes} }}", domains=', "my": 1')
     result = surgeon.apply(model, "clean")
     assert not result.report.changes
-    (said,) = result.report.remarks or ("",)
+    *_, said = result.report.remarks or ("",)
     assert said.startswith(f"nothing was changed, although {why}" if why else "")
     assert bool(said) == bool(why)
-    assert not surgeon.apply(model, "clean", verify=False).report.remarks
+    unasked = surgeon.apply(model, "clean", verify=False).report.remarks
+    assert not any(remark.startswith("nothing was changed") for remark in unasked)

@@ -90,6 +90,7 @@ class Breadth:
         if any(each.op_type == "GatherND" for each in every_node(function.node)):
             return {}  # see above
         graph = onnx.GraphProto(name="call", node=[proto])
+        graph.node[0].domain = function.domain
         facts = map(fact_of, named_inputs(node))
         for name, fact in dict(zip(proto.input, facts, strict=True)).items():
             if not name:

@@ -22,7 +22,7 @@ from surgeon.facts.kinds import known_type
 from surgeon.facts.lengths import Lengths
 from surgeon.facts.properties import not_negative, not_zero, unit_axis
 from surgeon.facts.question import Question
-from surgeon.meanings import Meanings
+from surgeon.meanings import Meanings, full_name
 from surgeon.model import Model
 
 _AttributeRef = gs.Node.AttributeRef
@@ -80,6 +80,7 @@ class Facts:
         self.lengths = Lengths(fixed or {}, assumptions or {})
         self.same_shape = frozenset(same_shape)
         self.meanings = meanings or Meanings()
+        self._homeless = self.meanings.homeless | self.same_shape
         self.defined_at: dict[str, int] = {}
         self.fitting = Fitting()
         self.inferred = 0
@@ -136,10 +137,10 @@ class Facts:
         refers = attributes is None and any(
             isinstance(v, _AttributeRef) for v in node.attrs.values()
         )
-        if refers or domain not in _DOMAINS:
+        if refers or domain not in _DOMAINS or node.op in self._homeless:
             for tensor in node.outputs:
                 tensor.fact = UNKNOWN  # not what an earlier call of its function made it
-            if f"{domain}.{node.op}" in self.same_shape and node.inputs and node.outputs:
+            if full_name(domain, node.op) in self.same_shape and node.inputs and node.outputs:
                 first = self.of(node.inputs[0])
                 node.outputs[0].fact = Fact(first.dtype, first.shape)
             elif not refers:
@@ -185,7 +186,7 @@ class Facts:
         elif domain in libraries.DOMAINS:
             facts = partial(libraries.facts, domain, node.op)
         else:
-            if function := self.meanings.function(f"{domain}.{node.op}", self.opset):
+            if function := self.meanings.function(full_name(domain, node.op), self.opset):
                 inferred = self._breadth.infer_by_function(node, function, self.of)
                 for tensor in node.outputs:
                     tensor.fact = inferred.get(tensor.name, UNKNOWN)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from surgeon.render import words
+from surgeon.spelling import is_foreign
 
 if TYPE_CHECKING:
     from surgeon.inspection import Foreign, Inspection, Value
@@ -169,6 +170,10 @@ def _of_nodes(found: Inspection) -> Iterator[RenderableType]:
         for foreign in found.foreign:
             table.add_row(f"{foreign.count:,}", _foreign(foreign))
         yield table
+        unheard = [each for each in found.foreign if not (each.runs or each.recipes)]
+        if any(not is_foreign(each.operator) for each in unheard):
+            said = "what nobody knows can be said by a recipe's `functions`: it is compared by them"
+            yield Text(f"{said}, and shapes behind it are known", "dim")
     if found.computed_weights:
         kernels = words.count(found.computed_weights, "convolution")
         yield Text(f"{kernels} with a computed kernel: some runtimes want constants", "yellow")
