@@ -167,7 +167,8 @@ def stated_pads(draft: Draft, match: Match) -> gs.Tensor:
         weight = node.inputs[3 if node.op == "QLinearConv" else 1]
         kernel = (facts.of(weight).shape or ())[2:]
     lengths = (facts.of(node.inputs[0]).shape or ())[2:]
-    if not kernel or len(kernel) != len(lengths):
+    known = all(isinstance(size, int) for size in kernel)
+    if not kernel or not known or len(kernel) != len(lengths):
         raise Refused("the size of its window is not known")
     strides = attribute_of(node, "strides") or [1] * len(kernel)
     dilations = attribute_of(node, "dilations") or [1] * len(kernel)
