@@ -112,9 +112,15 @@ class Comparison:
     def fault(self, recipes: Sequence[Recipe]) -> str:
         """Why onnxruntime does not load what nothing changed; "" where it does, or is not asked."""
         from surgeon.isolation import MOST_LOADED, fault_of
+        from surgeon.runtime import unknown_operators
+        from surgeon.verify.originals import is_declared
 
-        proto, custom = self.original.proto, any(recipe.custom for recipe in recipes)
-        if custom or proto.functions or weights_of(proto.graph).size > MOST_LOADED:
+        proto = self.original.proto
+        if proto.functions or weights_of(proto.graph).size > MOST_LOADED:
+            return ""
+        custom = frozenset().union(*(recipe.custom for recipe in recipes))
+        unknown = unknown_operators(proto) if custom else ()
+        if unknown and all(is_declared(name, custom) for name in unknown):
             return ""
         why = fault_of(proto, folder=self.original.folder)
         return f"nothing was changed, although {why}" if why else ""

@@ -179,7 +179,7 @@ class Operation:
 
     def report(self, clock: Clock) -> Report:
         """What was done so far, frozen."""
-        after = operators(self.model)
+        after = operators(self.model) if self.changed else self.before  # else it stays as it was
         misses = nearest(self.misses)
         names = tuple(recipe.name for recipe in self.recipes)
         idle = set(names).difference(change.recipe for change in self.notes.changes)
@@ -195,7 +195,7 @@ class Operation:
             recipes=names,
             changes=tuple(self.notes.changes),
             misses=tuple(misses),
-            housekeeping=dict(self.notes.housekeeping),
+            housekeeping=dict(self.notes.housekeeping) if self.changed else {},
             pieces=dict(self.pieces),
             remarks=tuple(dict.fromkeys([*noted, *said])),
             failures=tuple(dict.fromkeys([*self.notes.failures, *undone])),

@@ -547,3 +547,18 @@ def test_what_nothing_changes_and_does_not_load_is_told(nodes: str, why: str) ->
     assert bool(said) == bool(why)
     unasked = surgeon.apply(model, "clean", verify=False).report.remarks
     assert not any(remark.startswith("nothing was changed") for remark in unasked)
+
+
+def test_what_was_dropped_of_a_file_that_stays_is_not_told() -> None:
+    """A recipe that is not tidy drops what nobody reads on its way, and no file is saved for it."""
+    model = parse("g (float[2,3] x) => (float[2,3] y) { unread = Exp (x) y = Abs (x) }")
+    report = surgeon.apply(model, "aten").report
+    assert report.status == "unchanged"
+    assert report.after == report.before == {"Exp": 1, "Abs": 1}
+    assert not report.housekeeping
+
+
+def test_a_recipe_of_operators_that_are_not_there_tells_too_what_does_not_load() -> None:
+    model = parse("g (float[2,3] x, float[4,3] w) => (float[2,3] y) { y = MatMul (x, w) }")
+    (said,) = surgeon.apply(model, "aten").report.remarks
+    assert said.startswith("nothing was changed, although the model does not load: ")
