@@ -136,14 +136,29 @@ def test_whoever_asks_for_sizes_does_not_mind_the_type() -> None:
     assert elements(result.model.to_proto().graph.input[0])[0] == onnx.TensorProto.INT32
 
 
-def test_halves_and_strings_stay() -> None:
-    for kind in ("float16", "string"):
-        model = parser.parse_model(
-            f'<ir_version: 8, opset_import: ["": 13]> g ({kind}[4] x) => (float[4] y)'
-            " { y = Cast <to = 1> (x) }"
-        )
-        result = surgeon.apply(model, "input-types")
-        assert not result.model.changed
+@pytest.mark.parametrize("kind", ["float16", "uint8", "double"])
+def test_what_is_floats_before_anything_else_is_given_so(kind: str) -> None:
+    model = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 13]> g ({kind}[4] x) => (float[4] y)'
+        " { f = Cast <to = 1> (x) y = Exp (f) }"
+    )
+    result = surgeon.apply(model, "input-types", require="equivalent")
+    assert elements(result.model.to_proto().graph.input[0])[0] == onnx.TensorProto.FLOAT
+
+
+@pytest.mark.parametrize(
+    ("kind", "nodes"),
+    [
+        ("string", "f = Cast <to = 1> (x) y = Exp (f)"),
+        ("float16", "y = Cast <to = 1> (x)"),
+        ("float16", "f = Cast <to = 6> (x) g = Cast <to = 1> (f) y = Exp (g)"),
+    ],
+)
+def test_texts_and_what_is_cut_off_stay(kind: str, nodes: str) -> None:
+    model = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 13]> g ({kind}[4] x) => (float[4] y) {{ {nodes} }}'
+    )
+    assert not surgeon.apply(model, "input-types").model.changed
 
 
 def test_a_shape_that_is_told_is_that_of_the_file() -> None:

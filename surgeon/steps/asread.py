@@ -26,6 +26,7 @@ _ALONE = frozenset(
     "Abs Cast Ceil Clip Exp Floor Identity LeakyRelu Log Neg Relu Sigmoid Sqrt Tanh".split()
 )
 _WITH_CONSTANT = frozenset("Add Div Mul Sub".split())
+_FRACTIONS = (_TYPE.FLOAT, _TYPE.DOUBLE, _TYPE.FLOAT16, _TYPE.BFLOAT16)
 _SIZES = ("Shape", "Size")  # which look at no element, of whatever type
 _ALONG = frozenset("LogSoftmax Softmax".split())  # along an axis, one alone from opset 13 on
 _ONE_AXIS = 13
@@ -203,9 +204,9 @@ class _Ends:
         (to,) = (a.i for a in chain[-1].attribute if a.name == "to")
         if (given, to) == (_TYPE.FLOAT, _TYPE.FLOAT16):
             return chain
-        if to not in (_TYPE.FLOAT, _TYPE.INT32) or given in (to, _TYPE.FLOAT16):
+        if to not in (_TYPE.FLOAT, _TYPE.INT32) or given == to:
             return []
-        return [] if to == _TYPE.INT32 and given in (_TYPE.FLOAT, _TYPE.DOUBLE) else chain
+        return [] if to == _TYPE.INT32 and given in _FRACTIONS else chain
 
     def turn_of(self, value: onnx.ValueInfoProto) -> onnx.NodeProto | None:
         """Take out the Transpose that an input comes to, behind what treats elements apart."""
