@@ -99,7 +99,7 @@ def parse_assumptions(
             raise RecipeError(
                 f"the model has no input `{name}`",
                 where="--shape",
-                mend=suggest(name, declared) or f"Its inputs are {', '.join(declared)}.",
+                mend=_meant(name, shape, declared),
             )
         dims = declared[name].shape.dim
         _see_shape(name, shape, declared[name])
@@ -175,6 +175,16 @@ def _unmet(assume: Sequence[str], sizes: Mapping[str, int]) -> str | None:
         if not holds:
             return text
     return None
+
+
+def _meant(
+    name: str, shape: Sequence[int | str], declared: Mapping[str, onnx.TypeProto.Tensor]
+) -> str:
+    """What may be meant by a shape of no input: the size of that name, or another input."""
+    sizes = {dim.dim_param for tensor in declared.values() for dim in tensor.shape.dim}
+    if name in sizes and len(shape) == 1:
+        return f"`{name}` is a size: say `--assume '{name} == {shape[0]}'`."
+    return suggest(name, declared) or f"Its inputs are {', '.join(declared)}."
 
 
 def _see_shape(name: str, shape: Sequence[int | str], type_: onnx.TypeProto.Tensor) -> None:

@@ -249,7 +249,8 @@ class _Reader:
         return RecipeError(
             f"it is not YAML: {what}",
             where=where,
-            mend="Check indentation and quotes; text with `: ` or ` #` in it needs quotes or `|`.",
+            mend="Check indentation and quotes; text with `: ` or ` #` in it, or that begins with "
+            "`[`, `{` or a quote, needs quotes around it or `|` in front.",
         )
 
     def _place(self, index: int) -> Location:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Set
 from typing import Any
@@ -13,11 +14,12 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.fold import Folder
-from surgeon.links import current
+from surgeon.links import captured_by, current
 from surgeon.model import Model
 from surgeon.rewrite import Surgery
-from surgeon.sameness import Sameness
+from surgeon.sameness import Large, Sameness
 
+_MERGED = 256  # elements of an initializer of which another one like it is looked for
 _WITH_BODIES = frozenset({"If", "Loop", "Scan"})
 FOLDED = "was folded: what it gives is constant"
 UNWRAPPED = {
@@ -38,7 +40,16 @@ def rename_constants(surgery: Surgery, names: Set[str]) -> None:
                     tensor.name = surgery.fresh(tensor.name)
 
 
-def drop_unread_weights(model: Model) -> int:
+def tidy_weights(model: Model, facts: Facts) -> Counter[str]:
+    """Initializers that nobody reads, or that say what another does, go; how many of each."""
+    done = {
+        "equal initializers merged": _merge_equal_weights(model, facts),
+        "initializers dropped that nobody reads": _drop_unread_weights(model),
+    }
+    return +Counter(done)
+
+
+def _drop_unread_weights(model: Model) -> int:
     """Let go of the initializers that nobody read from the beginning; gives how many.
 
     Those that are inputs too stay, and what quantisers noted the scale of a value by.
@@ -59,6 +70,36 @@ def drop_unread_weights(model: Model) -> int:
         graph.reads |= unread  # as if their readers had gone
         count += len(unread)
     return count
+
+
+def _merge_equal_weights(model: Model, facts: Facts) -> int:
+    """Let who reads one of equal initializers read the first of them; gives how many go.
+
+    Of those of the main graph, whose values are in the file. What is an input or an output too
+    stays, what bodies read, and what quantisers noted something by.
+    """
+    noted = {
+        name
+        for note in model.proto.graph.quantization_annotation
+        for name in (note.tensor_name, *(e.value for e in note.quant_parameter_tensor_names))
+    }
+    stay = {tensor.name for tensor in model.graph.outputs} | model.overridable | noted
+    stay |= {tensor.name for node in model.graph.nodes for tensor in captured_by(node)}
+    first: dict[tuple[bytes, Large], gs.Constant] = {}
+    gone = set()
+    for node in model.graph.nodes:
+        for place, tensor in enumerate(node.inputs):
+            if not isinstance(tensor, gs.Constant) or tensor.name in stay:
+                continue
+            if math.prod(tensor.shape) < _MERGED or model.bytes_outside(tensor):
+                continue
+            fact = facts.of(tensor)
+            large = Large(facts, tensor, (fact.dtype, fact.shape))
+            known = first.setdefault((large.begin, large), tensor)
+            if known is not tensor:
+                node.inputs[place] = known
+                gone.add(tensor.name)
+    return len(gone)
 
 
 class Known:

@@ -46,7 +46,7 @@ Inside = dict[int, int]  # values of bodies by their identity: the how many-th e
 Inputs = Any  # a tuple, or a set where any order is the same
 
 
-class _Large:
+class Large:
     """The values of a large constant: equal to those that are the same to the bit.
 
     They are read where all else of two nodes is the same, and to their end where they begin alike.
@@ -60,7 +60,7 @@ class _Large:
         return hash(self.kind)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Large) or self.kind != other.kind:
+        if not isinstance(other, Large) or self.kind != other.kind:
             return False
         if self.constant is other.constant:
             return True
@@ -89,7 +89,7 @@ class Sameness:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        self._large: dict[int, _Large] = {}
+        self._large: dict[int, Large] = {}
         self._forms: dict[tuple[Any, ...], Key] = {}
         self._meant: dict[str, Key] = {}
 
@@ -156,10 +156,10 @@ class Sameness:
             return _said(value)
         return id(tensor)
 
-    def _large_one(self, constant: gs.Constant, kind: tuple[Any, ...]) -> _Large:
+    def _large_one(self, constant: gs.Constant, kind: tuple[Any, ...]) -> Large:
         known = self._large.get(id(constant))
         if known is None or known.constant is not constant or known.kind != kind:
-            known = self._large[id(constant)] = _Large(self.facts, constant, kind)
+            known = self._large[id(constant)] = Large(self.facts, constant, kind)
         return known
 
     def _place(self, tensor: gs.Tensor, inside: Inside) -> Any:

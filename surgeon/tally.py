@@ -15,7 +15,13 @@ from surgeon.meanings import full_name
 from surgeon.model import Model, describe
 from surgeon.recipe import Recipe, Rule, RulesStep, Step
 from surgeon.report import Missed, MissRecord
-from surgeon.spelling import ATEN_DOMAINS, PRIM_DOMAINS, is_foreign, is_plugin
+from surgeon.spelling import (
+    ATEN_DOMAINS,
+    LOST_WRITE,
+    PRIM_DOMAINS,
+    is_foreign,
+    is_plugin,
+)
 
 # What sizes are computed with: to fold these is no reason to save a file.
 _ANYWHERE = frozenset(
@@ -77,7 +83,7 @@ def operators(model: Model) -> dict[str, int]:
             name = node.op if domain in ("", "ai.onnx", "ai.onnx.legacy") else f"{domain}.{node.op}"
             if node.op == "ATen":  # in any domain
                 name = f"aten.{node.attrs.get('operator', '?')}"
-            elif domain in ATEN_DOMAINS:
+            elif domain in ATEN_DOMAINS or name == LOST_WRITE:
                 name = f"aten.{node.op}"
             if name != "Constant":
                 counts[name] += 1

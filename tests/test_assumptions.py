@@ -111,6 +111,11 @@ def test_a_shape() -> None:
         ),
         ({"xx": (1,)}, [], "shape: the model has no input `xx`\n  mend: Did you mean `x`?"),
         (
+            {"h": (7,)},
+            [],
+            'shape: the model has no input `h`\n  mend: `h` is a size: say `assume="h == 7"`.',
+        ),
+        (
             {"x": (1, 3)},
             [],
             "shape: input `x` has 4 dimensions, not 2\n"

@@ -334,3 +334,38 @@ def test_weights_that_nobody_reads_go() -> None:
     assert not surgeon.apply(result.model.to_proto(), "clean").model.changed
     kept = surgeon.apply(model, "gelu-fuse").model.to_proto().graph
     assert len(kept.initializer) == 3, "who did not ask for a plain graph keeps them"
+
+
+def test_equal_weights_stand_in_the_file_once() -> None:
+    """Not one that a body reads, that is an input or an output too, or that is small."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+        g (float[n,16] x, bool c, float[16,16] free) => (float[n,16] y, float[16,16] out) {
+            a = MatMul (x, w)
+            b = MatMul (a, same)
+            d = MatMul (b, other)
+            e = MatMul (d, zero)
+            f = MatMul (e, inner)
+            h = MatMul (f, free)
+            i = MatMul (h, out)
+            k = Add (i, few)
+            m = Tanh (k)
+            l = Mul (m, same_few)
+            y = If (c) <
+                then_branch = t () => (float[n,16] p) { p = MatMul (l, inner) },
+                else_branch = e () => (float[n,16] q) { q = Neg (l) }
+            >
+        }""")
+    values = np.random.default_rng(0).normal(size=(16, 16)).astype(np.float32)
+    values[0, 0] = 0.0
+    negative, last = values.copy(), values.copy()
+    negative[0, 0] = -0.0
+    last[-1, -1] += 1
+    arrays = dict.fromkeys(("w", "same", "inner", "free", "out"), values)
+    arrays |= {"other": last, "zero": negative, "few": values[0], "same_few": values[0]}
+    for name, array in arrays.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    result = surgeon.apply(model, "clean", require="equivalent")
+    left = {tensor.name for tensor in result.model.to_proto().graph.initializer}
+    assert arrays.keys() - left == {"same"}
+    assert result.report.housekeeping["equal initializers merged"] == 1
+    assert not surgeon.apply(result.model.to_proto(), "clean").model.changed

@@ -122,6 +122,7 @@ def test_text_that_is_not_yaml_says_where() -> None:
     assert error_of("a: [1, 2\nb: 3\n").startswith("a.yaml:2:2: it is not YAML: ")
     assert error_of("a: 1\nb: \x07\n").startswith("a.yaml:2:4: it is not YAML: the character ")
     assert error_of('a: "\\UFFFFFFFF"\n').startswith("a.yaml:1:1: it is not YAML: ")
+    assert "begins with `[`" in error_of('match: ["relu"] y = Relu (x)\n')
     assert error_of('a: "\\ud800"\n').startswith("a.yaml:1:4: it is not YAML: an escape")
 
 

@@ -162,11 +162,13 @@ def test_data_that_do_not_fit_are_said_to(tmp_path: Path) -> None:
     np.savez(tmp_path / "rank.npz", x=np.ones(2, F32))
     (tmp_path / "broken.npz").write_bytes(b"PK")
     (tmp_path / "empty").mkdir()
+    np.save(tmp_path / "plain.npy", np.ones((2, 2), F32))
     for name, what, mend in (
         ("other.npz", "it holds nothing for input `x`", "Save it as `x`: `X`, which"),
         ("broken.npz", "it cannot be read", "Name files of plain arrays."),
         ("empty", "there are no inputs", "keyed by input names"),
         ("nothing", "there is no such file", "keyed by input names"),
+        ("plain.npy", "inputs are not read from a file of this kind (.npy)", "keyed by input"),
         ("dtype.npz", "its input `x` is float64, and the model's is float32", "astype(numpy."),
         ("rank.npz", "its input `x` has the shape [2], and the model's is [", "of this model"),
     ):

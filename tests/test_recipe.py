@@ -146,6 +146,8 @@ def test_bundled_recipes_are_found_by_name() -> None:
     assert str(caught.value) == (
         "adaptive-pol: there is no recipe `adaptive-pol`\n  mend: Did you mean `adaptive-pool`?"
     )
+    with pytest.raises(RecipeError, match="`surgeon recipes which fp16` looks for them by words"):
+        Recipe.load("fp16")
 
 
 def test_the_schema_speaks_of_every_key() -> None:

@@ -241,6 +241,21 @@ BOTH = "y, z = Split <axis = @k, *more> (x)"
             {"replace": "y = Relu (x)"},
             "4:5: `a` writes what it looks for\n  mend: Change the replacement.",
         ),
+        (
+            {"replace": "y = Mul (x, @k)", "let": "{k: -2.5}"},
+            "9:14: `k` is a number of no element type, and an operand here\n"
+            "  mend: Write `const(-2.5, like=x)`, or name a `dtype`.",
+        ),
+        (
+            {"replace": "y = Mul (@k, x)", "let": "{k: '[1, 0.5]'}"},
+            "9:15: `k` is a number of no element type, and an operand here\n"
+            "  mend: Write `const([1, 0.5], like=x)`, or name a `dtype`.",
+        ),
+        (
+            {"replace": "a = Abs (x)\n[mine] y = Exp (a)"},
+            "10:8: `[mine]` in a replacement names no node\n"
+            "  mend: Leave it out: nodes are called after the values they give.",
+        ),
     ],
 )
 def test_a_rule_that_cannot_be_right(parts: dict[str, str], message: str) -> None:

@@ -233,7 +233,8 @@ class _Loader:
         if is_file(path):
             mend = f"Write `./{path.name}` for the file beside it."
         else:
-            mend = suggest(name, self.shelf) if self.shelf else "Name a YAML file."
+            words = f"`surgeon recipes which {name}` looks for them by words."
+            mend = suggest(name, self.shelf, words) if self.shelf else "Name a YAML file."
         raise RecipeError(f"there is no recipe `{name}`", where=where, mend=mend)
 
     def file(self, path: Path, key: str) -> Recipe:

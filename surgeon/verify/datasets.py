@@ -45,8 +45,13 @@ def read_data(
     for path in map(Path, paths):
         there = list(_files(path))
         if not there:
+            what = "there are no inputs" if path.exists() else "there is no such file"
+            if path.is_file():
+                what = (
+                    f"inputs are not read from a file of this kind ({path.suffix or 'no suffix'})"
+                )
             raise RecipeError(
-                "there are no inputs" if path.exists() else "there is no such file",
+                what,
                 where=f"--data {path}",
                 mend="Name an .npz file keyed by input names, or a folder of them or of "
                 "`test_data_set_*` folders with `input_0.pb`.",
