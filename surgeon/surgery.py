@@ -29,6 +29,7 @@ from surgeon.model import Model, ModelLike
 from surgeon.opening import RecipeLike, as_recipe, see_data, told_apart
 from surgeon.operation import Operation
 from surgeon.planning import Plan
+from surgeon.recipe.fewer import fewer
 from surgeon.report import Change, Report
 from surgeon.steps.asread import Handed
 from surgeon.tally import is_rid_of_foreign
@@ -69,6 +70,7 @@ def apply(
     assume: str | Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
     allow: str | Sequence[str] = (),
+    without: str | Sequence[str] = (),
     verify: bool = True,
     check: bool | None = None,
     reference: Reference = None,
@@ -100,6 +102,7 @@ def apply(
         allow: `approximate` and `contract`, beside what the recipes themselves allow; `leftover`
             keeps a result with ATen nodes left, although a recipe promises none; `unread` repairs a
             file of PyTorch before 1.5 although nothing reads one of its inputs.
+        without: Rules that are left out, by their ids, or as `recipe/id` where several have one.
         verify: Whether to compare the whole model. A model that nothing changed is not compared;
             that onnxruntime does not load it is remarked.
         check: Whether each rewrite is compared with what it replaces; as `verify` says by default.
@@ -144,7 +147,7 @@ def apply(
         TimeUp, MemoryUp: The result does not load within the limits of `isolation`.
     """
     clock, checked = Clock(), verify if check is None else check
-    allow, assume = several(allow), several(assume)
+    allow, assume, without = several(allow), several(assume), several(without)
     check_options(require, allow)
     check_data(data)
     if not verify:
@@ -161,7 +164,7 @@ def apply(
     with collector_paused():
         original = Model.of(model)
         plan = Plan(
-            [as_recipe(recipe) for recipe in recipes],
+            fewer([as_recipe(recipe) for recipe in recipes], without),
             original.opset,
             opset=opset,
             target=target,
@@ -227,7 +230,7 @@ def apply(
         from surgeon.refusing import refuse_left_out
 
         refuse_left_out(report, work.model, None if reached else opset, work.notes.in_the_way)
-    options = {"target": target, "opset": opset}
+    options = {"target": target, "opset": opset, "without": ", ".join(without) or None}
     asked = Asked(
         source=original.path,
         recipes=len(recipes),

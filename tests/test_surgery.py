@@ -562,3 +562,16 @@ def test_a_recipe_of_operators_that_are_not_there_tells_too_what_does_not_load()
     model = parse("g (float[2,3] x, float[4,3] w) => (float[2,3] y) { y = MatMul (x, w) }")
     (said,) = surgeon.apply(model, "aten").report.remarks
     assert said.startswith("nothing was changed, although the model does not load: ")
+
+
+def test_rules_are_left_out_by_name() -> None:
+    model = parse("g (float[2,3] x) => (float[2,3] y) { a = Relu (x) b = Relu (a) y = Abs (b) }")
+    assert surgeon.apply(model, "clean").report.fired == {"no-ops/twice-the-same": 1}
+    for name in ("twice-the-same", "no-ops/twice-the-same"):
+        fired = surgeon.apply(model, "clean", without=name).report.fired
+        assert "no-ops/twice-the-same" not in fired
+    with pytest.raises(surgeon.RecipeError, match=r"without: no recipe that is named has a rule"):
+        surgeon.apply(model, "clean", without=["aten/twice-the-same"])
+    kept = surgeon.apply(model, "clean", without=["transpose-chain"]).model.to_proto()
+    log = json.loads(kept.metadata_props[0].value)
+    assert log[0]["options"] == {"without": "transpose-chain"}

@@ -34,6 +34,7 @@ from surgeon.choices import (
 )
 from surgeon.errors import OutputError, RecipeError
 from surgeon.recipe import Recipe
+from surgeon.recipe.fewer import fewer
 from surgeon.targets import target as runtime
 from surgeon.targets.own import is_own
 from surgeon.workers import Worker
@@ -118,6 +119,7 @@ def batch(
     assume: Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
     allow: Sequence[str] = (),
+    without: Sequence[str] = (),
     verify: bool = True,
     reference: str | None = None,
     require: str = "runs",
@@ -154,6 +156,7 @@ def batch(
         assume: As in `surgeon.apply`.
         values: As in `surgeon.apply`, without arrays; every file wants these inputs.
         allow: As in `surgeon.apply`.
+        without: As in `surgeon.apply`.
         verify: As in `surgeon.apply`.
         reference: As in `surgeon.apply`, without recorded outputs: they belong to one model.
         require: As in `surgeon.apply`.
@@ -172,6 +175,7 @@ def batch(
     """
     place = _target(near(os.fspath(source)), near(os.fspath(dest)))
     plans = [Recipe.load(os.fspath(name)) for name in _names(recipes)]
+    fewer(plans, without)
     if retry is not None:
         check_choice("retry", retry, RETRY)
     check_options(require, allow)
@@ -187,6 +191,7 @@ def batch(
         "assume": list(assume),
         "values": dict(values or {}),
         "allow": sorted(allow),
+        "without": list(without),
         "verify": verify,
         "reference": reference,
         "require": require,

@@ -116,6 +116,15 @@ Allow = Annotated[
         rich_help_panel="Rules",
     ),
 ]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without",
+        metavar="RULE",
+        help="A rule that is left out, by its id, or as `recipe/id`.",
+        rich_help_panel="Rules",
+    ),
+]
 References = Annotated[
     list[str] | None,
     typer.Option(

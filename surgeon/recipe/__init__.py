@@ -14,6 +14,7 @@ from surgeon.document import read_text, suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.extension import Extension
 from surgeon.files import is_file
+from surgeon.recipe.fewer import left_out
 from surgeon.recipe.inverses import check_inverses
 from surgeon.recipe.rules import (
     FOR_TARGET,
@@ -308,12 +309,7 @@ class _Loader:
                 where=use.places[0],
                 mend="Give the rule's id; `surgeon recipes show` names them.",
             )
-        return [
-            step._replace(rules=tuple(r for r in step.rules if r.id not in use.without))
-            if isinstance(step, RulesStep)
-            else step
-            for step in steps
-        ]
+        return left_out(steps, use.without)
 
     def _all_of(self, use: Use, file: str, used: list[Recipe]) -> list[Step]:
         """The steps of a recipe; or one step of the rules of several, in order, each rule once."""
