@@ -162,7 +162,7 @@ def test_a_stream_is_no_place_for_a_model(net: Path, double: Path, tmp_path: Pat
 
 def test_a_rule_is_left_out_of_one_file_and_of_many(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    body = "g (float[2,3] x) => (float[2,3] y) { t = Softmax (x) a = Relu (t) y = Relu (a) }"
+    body = "g (float[2,3] x) => (float[2,3] y) { t = Tanh (x) a = Abs (t) y = Abs (a) }"
     model = save(tmp_path / "in" / "twice.onnx", body)
     for name, kept in ((None, 1), ("no-ops/twice-the-same", 2)):
         told = ["--without", name] if name else []
@@ -171,6 +171,6 @@ def test_a_rule_is_left_out_of_one_file_and_of_many(tmp_path: Path) -> None:
         assert run("batch", "no-ops", model.parent, many, *told).exit_code == 0
         for path in (one, many / "twice.onnx"):
             nodes = [node.op_type for node in onnx.load(path).graph.node]
-            assert nodes.count("Relu") == kept, (path, nodes)
+            assert nodes.count("Abs") == kept, (path, nodes)
     wrong = run("batch", "no-ops", model.parent, tmp_path / "no", "--without", "twice-the-sam")
     refused(wrong, 2, "no recipe that is named has a rule `twice-the-sam`")
