@@ -32,7 +32,7 @@ from surgeon.planning import Plan
 from surgeon.recipe.fewer import fewer
 from surgeon.report import Change, Report
 from surgeon.steps.asread import Handed
-from surgeon.tally import is_rid_of_foreign
+from surgeon.tally import is_rid_of_foreign, operators
 from surgeon.values import with_values
 
 if TYPE_CHECKING:
@@ -173,10 +173,12 @@ def apply(
         original, apart = told_apart(original)
         original, told = with_values(original, values, shape)
         joined: list[Change] = []
+        came: dict[str, int] = {}
         steps: list[tuple[Model, Model]] = []  # what recipes change, before and after
         if any(recipe.remakes for recipe in plan.asked):
             from surgeon.extending import extended
 
+            came = operators(original)
             original, joined = extended(original, plan.asked, allow, lambda *two: steps.append(two))
     shape = {name: dims for name, dims in shape.items() if name not in values}
     axioms = parse_assumptions(original, shape, assume, frees=plan.frees_sizes)
@@ -213,6 +215,8 @@ def apply(
 
         work = plan.run(operate)
         report = work.report(clock)
+        if joined:  # what recipes changed before any step is a change of the file
+            report = report._replace(before=came)
     _refuse_unseen(plan, work, report, allow, reference)
     if work.changed and verify:
         if progress:
@@ -280,7 +284,8 @@ def _blamed(
     rest = work.again(Kept(without=culprits), check=True)
     verdict = beside.verdict(rest, work.progress)
     found = rest.report(Clock())
-    return rest, found._replace(verdict=verdict, refusals=report.refusals, seconds=report.seconds)
+    found = found._replace(verdict=verdict, refusals=report.refusals)
+    return rest, found._replace(seconds=report.seconds, before=report.before)
 
 
 def _refuse_verdict(work: Operation, report: Report, require: str) -> None:

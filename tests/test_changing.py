@@ -360,3 +360,9 @@ def test_a_change_that_does_not_load_is_what_is_to_be_mended() -> None:
         surgeon.apply(net(), recipe(half), "clean")
     said = "Where the file as it came loads, mend what `asked/half` writes; see"
     assert raised.value.mend.startswith(said)
+
+
+def test_what_comes_between_is_counted_as_come() -> None:
+    report = surgeon.apply(net(), recipe(BOUND), "aten").report
+    assert report.after["Clip"] == report.before.get("Clip", 0) + 1
+    assert report.before == surgeon.apply(net(), "aten").report.before
