@@ -325,3 +325,13 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     done = run("extract", str(source), str(target), "--to", "d", "--dry-run")
     assert (done.exit_code, target.exists()) == (0, False)
     assert "Nothing was written" in done.output
+
+
+def test_outputs_that_may_be_forgotten_are_told(tmp_path: Path) -> None:
+    model, part = str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")
+    onnx.save(parsed(NET), model)
+    assert "without the model's output q: `--to` keeps it" in run(
+        "extract", model, part, "--to", "sum=y"
+    ).output.replace("\n", " ")
+    assert surgeon.extract(model, outputs=["d"]).without == (), "a part of the middle has neither"
+    assert surgeon.extract(model, outputs=["y", "q"]).without == ()

@@ -46,6 +46,7 @@ class Extraction:
         nodes: How many nodes of the main graph it has.
         of: How many the whole has.
         verdict: How it compares with the whole; None where that was not asked for.
+        without: Outputs of the whole that are none of the part, where others are.
     """
 
     model: Model
@@ -54,6 +55,7 @@ class Extraction:
     nodes: int
     of: int
     verdict: Verdict | None = None
+    without: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -62,7 +64,8 @@ class Extraction:
             for side, ends in (("inputs", self.inputs), ("outputs", self.outputs))
         }
         verdict = None if self.verdict is None else self.verdict.to_dict()
-        return {**values, "nodes": self.nodes, "of": self.of, "verdict": verdict}
+        counts = {"nodes": self.nodes, "of": self.of, "without": list(self.without)}
+        return {**values, **counts, "verdict": verdict}
 
 
 def extract(
@@ -140,6 +143,7 @@ def extract(
         tuple(map(value_of, made.graph.output)),
         len(part.nodes),
         len(wiring.nodes),
+        without=_left([value.name for value in proto.graph.output], part.outputs),
     )
     if not verify:
         return found
@@ -155,6 +159,12 @@ def extract(
         )
     log(verdict)
     return replace(found, verdict=verdict)
+
+
+def _left(whole: Sequence[str], given: Sequence[End]) -> tuple[str, ...]:
+    """Outputs that nobody named beside others that somebody did: they may be forgotten."""
+    named = {end.value for end in given}
+    return tuple(name for name in whole if name not in named) if named.intersection(whole) else ()
 
 
 def _told(ends: Sequence[End]) -> list[str]:

@@ -20,6 +20,9 @@ def extraction(found: Extraction) -> RenderableType:
     parts: list[RenderableType] = [Text(head, style="bold")]
     weights = len(found.model.overridable)
     parts.append(ends(found.inputs, found.outputs, weights))
+    if found.without:
+        said = f"without the model's output {words.listed(found.without, 3)}: `--to` keeps it too"
+        parts.append(Text(said, style="yellow"))
     if found.verdict is not None:
         parts.append(checks.verdict(found.verdict))
     return Group(*parts)
