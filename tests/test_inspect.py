@@ -315,3 +315,19 @@ def test_a_format_that_is_too_new_is_why_it_does_not_load(
 def test_a_norm_of_onnxruntime_in_an_older_opset_leads_to_contrib(tmp_path: Path) -> None:
     text = "g (float[n,4] x, float[4] s) => (float[n,4] y) { y = LayerNormalization (x, s) }"
     assert "Try: surgeon apply contrib " in shown(parsed(text, '"" : 12'), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        ("[one] a = Relu (x) [one] y = Exp (a)", "Try: surgeon apply clean "),
+        ("a = MatMul (x, x) y = Add (a, a)", "Try: surgeon apply clean ..., or"),
+    ],
+)
+def test_what_helps_goes_by_what_onnxruntime_complains_of(
+    tmp_path: Path, body: str, hint: str
+) -> None:
+    wrong = parsed(f"g (float[2,3] x) => (float[2,3] y) {{ {body} }}")
+    text = " ".join(render.text(render.inspection(with_load(look(wrong, tmp_path)))).split())
+    assert "onnxruntime does not load it" in text
+    assert hint in text

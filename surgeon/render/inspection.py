@@ -33,6 +33,10 @@ _MENDS = (  # what onnxruntime says of a file that it does not load, and what me
     ("bound to different types", "operand-types"),
     ("of input parameter", "operand-types"),
     ("Unsupported model IR version", f"clean --opset {_NEWEST_WIDELY_READ}"),
+    ("two nodes with same node name", "clean"),
+    ("Can't merge shape info", "state-shapes"),
+    ("existing shape differ", "state-shapes"),
+    ("Incompatible dimensions", ""),  # sizes that do not fit: nobody but the author knows which
     ("is under development", f"clean --opset {_NEWEST_WIDELY_READ}"),
 )
 
