@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from surgeon.authoring import recipe_of
+from surgeon.document import suggest
 from surgeon.errors import ModelError, RecipeError, few
 from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
 from surgeon.model import Model
 from surgeon.recipe import Recipe, Rule
+from surgeon.recipe.fewer import left_out, names_of
 from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
 
 RecipeLike = Any  # Recipe, Rule, the name of a bundled recipe, or a path
@@ -36,6 +39,27 @@ def as_recipe(recipe: RecipeLike) -> Recipe:
         where="apply",
         mend="Give bundled names, paths, `Recipe`s or rules, each as an argument of its own.",
     )
+
+
+def fewer(recipes: Sequence[Recipe], names: Collection[str]) -> list[Recipe]:
+    """Recipes but for some of their rules.
+
+    Args:
+        recipes: Any.
+        names: The rules' ids, alone or as `recipe/id`.
+
+    Raises:
+        RecipeError: None of the recipes has such a rule.
+    """
+    known = {name for recipe in recipes for rule in recipe.rules for name in names_of(rule)}
+    for name in names:
+        if name not in known:
+            raise RecipeError(
+                f"no recipe that is named has a rule `{name}`",
+                where="--without",
+                mend=suggest(name, known, "`surgeon recipes show RECIPE` names them."),
+            )
+    return [recipe._replace(steps=tuple(left_out(recipe.steps, names))) for recipe in recipes]
 
 
 def told_apart(model: Model) -> tuple[Model, list[str]]:

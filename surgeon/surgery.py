@@ -26,10 +26,9 @@ from surgeon.collector import collector_paused
 from surgeon.comparing import Comparison, held_back, unbounded
 from surgeon.culprits import Kept
 from surgeon.model import Model, ModelLike
-from surgeon.opening import RecipeLike, as_recipe, see_data, told_apart
+from surgeon.opening import RecipeLike, as_recipe, fewer, see_data, told_apart
 from surgeon.operation import Operation
 from surgeon.planning import Plan
-from surgeon.recipe.fewer import fewer
 from surgeon.report import Change, Report
 from surgeon.steps.asread import Handed
 from surgeon.tally import is_rid_of_foreign, operators

@@ -109,3 +109,27 @@ def test_apply_narrows_nothing_by_itself(tmp_path: Path, asked: dict[str, tuple[
     made = apply(source, "clean", shape=asked).model.to_proto()
     assert (made.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 2) == bool(asked)
     assert verify(source, made, narrowed=False).status == ("broken" if asked else "equivalent")
+
+
+FLOATS = "g (float[n,3] x) => (float[n,3] y) { a = Exp (x) y = Sigmoid (a) }"
+
+
+@pytest.mark.parametrize("kind", ["float16", "double"])
+def test_ends_of_other_floats_are_compared_as_well(kind: str) -> None:
+    """What goes in is rounded as the second takes it, which onnxruntime's own Casts would not."""
+    other = FLOATS.replace("float[", f"{kind}[")
+    for first, second in ((other, FLOATS), (FLOATS, other)):
+        found = verify(parse(first), parse(second))
+        assert found.status == "runs", found.detail
+        assert found.detail.startswith("floats of another width at `x`, `y`; its output agrees at ")
+    assert any(o.max_relative for c in found.comparisons for o in c.outputs) or kind == "double"
+    wrong = verify(parse(FLOATS), parse(other.replace("Sigmoid", "Tanh")))
+    assert wrong.status == "differs"
+    assert bisect(parse(FLOATS), parse(other.replace("Sigmoid", "Tanh")), wrong) is None
+    broken = verify(parse(FLOATS), parse(other), narrowed=False)
+    assert broken.status == "broken"
+
+
+def test_ends_of_whole_numbers_are_no_floats() -> None:
+    found = verify(parse(FLOATS), parse(FLOATS.replace("float[n,3] x", "int32[n,3] x")))
+    assert found.status == "broken"

@@ -33,8 +33,8 @@ from surgeon.choices import (
     plain_shapes,
 )
 from surgeon.errors import OutputError, RecipeError
+from surgeon.opening import fewer
 from surgeon.recipe import Recipe
-from surgeon.recipe.fewer import fewer
 from surgeon.targets import target as runtime
 from surgeon.targets.own import is_own
 from surgeon.workers import Worker

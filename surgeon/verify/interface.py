@@ -12,12 +12,16 @@ _FEW = 4  # names in words
 
 
 def interface_fault(
-    before: onnx.ModelProto, after: onnx.ModelProto, retyped: Collection[str] = ()
+    before: onnx.ModelProto,
+    after: onnx.ModelProto,
+    retyped: Collection[str] = (),
+    recast: Collection[str] = (),
 ) -> str | None:
     """The first difference of the interfaces, in words; None where there is none.
 
     An input that has an initializer may leave. Declared output shapes are claims, often stale:
-    they are not compared, the arrays are; nor the declared dtypes of the outputs `retyped`.
+    they are not compared, the arrays are; nor the declared dtypes of the outputs `retyped`, and of
+    the inputs and outputs `recast`.
     """
     optional = {tensor.name for tensor in before.graph.initializer}
     kept = {value.name for value in after.graph.input}
@@ -36,7 +40,7 @@ def interface_fault(
         if names != found:
             return f"the order of the {kind}s changed: {found}, not {names}"
         for was, became in zip(old, new, strict=True):
-            typed = kind == "input" or was.name not in retyped
+            typed = (kind == "input" or was.name not in retyped) and was.name not in recast
             if fault := _value_fault(was, became, shapes=kind == "input", typed=typed):
                 return f"{kind} `{was.name}` of the result {fault} as in the original"
     return None

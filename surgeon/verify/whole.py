@@ -39,6 +39,7 @@ from surgeon.verify.narrower import Narrower, narrower
 from surgeon.verify.optimised import optimised_fault
 from surgeon.verify.originals import Side, open_original, open_result, read_recorded, recorded_files
 from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
+from surgeon.verify.retyped import Retyped, retyped_ends
 from surgeon.verify.sizes import traced_sizes
 from surgeon.verify.specs import Spec
 from surgeon.verify.squashed import squashed_outputs
@@ -90,7 +91,8 @@ def verify(
             them or of ONNX's own `test_data_set_*`.
         functions: What custom operators compute, each as ONNX's text of a function.
         narrowed: Whether a result that declares numbers where the original's dims are dynamic is
-            compared at these; else it is broken.
+            compared at these, and one whose ends are floats of another width all the same; else it
+            is broken.
         progress: Told what is being compared.
 
     Raises:
@@ -104,7 +106,8 @@ def verify(
     shape = shapes_of(asked, shape)
     sizes = sizes_of(asked, shape, sizes)
     after, folder_result = load(result, folder_result)
-    if fault := interface_fault(before, after, retyped):
+    cast = retyped_ends(before, after) if narrowed else Retyped()
+    if fault := interface_fault(before, after, retyped, cast.names):
         return Verdict("broken", fault, mend=renaming_mend(before, after))
     meanings = Meanings(functions)
     defined = meanings.of(after)
@@ -123,14 +126,16 @@ def verify(
         begin = partial(
             Check,
             names=[value.name for value in after.graph.output],
-            tolerance=max(allow_approximate or 0.0, coarsest_tolerance(pair.before)),
+            tolerance=max(
+                allow_approximate or 0.0, coarsest_tolerance(pair.before), cast.tolerance
+            ),
             seeds=tuple(seeds),
             progress=progress or (lambda _: None),
             random={**drawn_outputs(pair.before), **drawn_outputs(pair.after)},
             squashed=squashed_outputs(pair.before),
             coarse=coarse_outputs(pair.before),
         )
-        check = begin(result=opened.side)
+        check = begin(result=cast.around(opened.side))
         try:
             wanted = required_inputs(pair.before, taken.shapes, tied)
             if files:
@@ -149,9 +154,12 @@ def verify(
         if taken.sizes:
             check.skip(f"sizes other than {describe(taken.sizes)}", taken.why)
         how = "computed as the recipe's functions say" if defined else opened.way
-        verdict = taken.judged(check.verdict((*opened.lacking, *defined), way=how))
+        verdict = check.verdict((*opened.lacking, *defined), way=how)
+        verdict = cast.judged(taken.judged(verdict))
         if verdict.status == "differs" and files:
             return _beside_itself(verdict, begin, pair.before, folder_original, files)
+        if cast.names:
+            return verdict
         more = _remarks(pair, verdict, check, narrowed=narrowed)
         return replace(verdict, remarks=(*verdict.remarks, *more))
 
