@@ -14,7 +14,7 @@ from typing import Any
 import onnx
 
 from surgeon import dims, opsets
-from surgeon.declared import tensor_of
+from surgeon.declared import length_of, tensor_of
 from surgeon.dims import Dim, Expr
 from surgeon.facts import Fact, Facts
 from surgeon.links import bodies, current
@@ -375,7 +375,8 @@ def _name(dim: Dim) -> int | str:
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> int | str:
-    return dim.dim_value if dim.HasField("dim_value") else dim.dim_param
+    length = length_of(dim)
+    return dim.dim_param if length is None else length
 
 
 def _with_shape(value: onnx.ValueInfoProto, shape: Sequence[int | str]) -> onnx.ValueInfoProto:

@@ -11,6 +11,7 @@ from onnx import helper, parser
 
 import surgeon
 from surgeon.errors import SurgeonError, VerifyError
+from surgeon.inspection import inspect
 from surgeon.steps.irversion import least_ir_version, lower_ir_version
 
 NETWORK = """
@@ -116,6 +117,38 @@ def test_a_formula_of_an_output_that_is_not_so_is_written_anew() -> None:
     model = parser.parse_model(CHAIN)
     model.graph.output[1].type.tensor_type.shape.dim[2].dim_param = "h//3"
     assert stated(model)["q"] == ["n", 3, "h//2", "w//2"]
+
+
+def below_zero(size: int = -1) -> onnx.ModelProto:
+    """As scripts write what they do not know."""
+    model = parser.parse_model(CHAIN)
+    for value in (model.graph.input[0], model.graph.output[0]):
+        value.type.tensor_type.shape.dim[0].dim_value = size
+    return model
+
+
+def test_a_size_below_0_is_one_that_nobody_names() -> None:
+    model = below_zero()
+    assert inspect(model).below_zero == ("x", "y")
+    assert inspect(model).inputs[0].shape == (None, 3, "h", "w")
+    result = surgeon.apply(model, "state-shapes").model.to_proto()
+    assert sizes(result.graph.input[0]) == sizes(result.graph.output[0]) == [0, 3, "h", "w"]
+    assert inspect(result).below_zero == ()
+
+
+@pytest.mark.parametrize("given", ["batch", 5])
+def test_a_size_below_0_is_given_a_name_or_a_number(given: str | int) -> None:
+    result = surgeon.apply(below_zero(), "clean", shape={"x": [given, 3, "h", "w"]})
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+    graph = result.model.to_proto().graph
+    assert sizes(graph.input[0]) == sizes(graph.output[0]) == [given, 3, "h", "w"]
+
+
+def test_a_size_of_0_is_one_and_can_be_meant_otherwise() -> None:
+    with pytest.raises(SurgeonError, match=r"give its number, 0\. Where that stands for") as found:
+        surgeon.apply(below_zero(0), "clean", shape={"x": ["n", 3, "h", "w"]})
+    assert "type.tensor_type.shape.dim[0].Clear()" in str(found.value)
 
 
 def test_who_reads_names_alone_is_told_no_more(tmp_path: Path) -> None:

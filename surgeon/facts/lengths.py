@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import onnx
 
 from surgeon import dims
+from surgeon.declared import length_of
 from surgeon.dims import Dim
 from surgeon.facts import cuts, sequences
 from surgeon.facts.fact import Fact
@@ -49,10 +50,10 @@ class Lengths:
             return Fact(known_type(tensor.elem_type))
         found: list[Dim] = []
         for axis, dim in enumerate(tensor.shape.dim):
-            if dim.HasField("dim_value") and dim.dim_value >= 0:
-                found.append(dim.dim_value)
-            else:
-                found.append(self._symbol(dim.dim_param or f"{name}.{axis}"))
+            length = length_of(dim)
+            found.append(
+                self._symbol(dim.dim_param or f"{name}.{axis}") if length is None else length
+            )
         return Fact(known_type(tensor.elem_type), tuple(found))
 
     def new(self, name: str, axis: int | str, *, filled: bool = False) -> Dim:

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx
 
+from surgeon.declared import length_of
 from surgeon.dims import Dim
 from surgeon.facts import Fact, Facts
 from surgeon.links import bodies
@@ -32,6 +33,7 @@ def state_shapes(model: Model, facts: Facts, step: StateShapesStep) -> int:
     names = names_of(model, facts, getattr(model.graph, "declared", {}))
     sizes = _Sizes(names, computed=step.formulas)
     news = _state_outputs(model, facts, sizes)  # first: they have names of their own
+    news += _open_inputs(model)
     for graph in (model.graph, *bodies(model.graph)):
         origin: Any = getattr(graph, "origin", None)
         if not isinstance(origin, onnx.GraphProto):
@@ -123,6 +125,24 @@ def _state_outputs(model: Model, facts: Facts, sizes: _Sizes) -> int:
         shape = [sizes.said(*pair) for pair in zip(fact.shape or (), names, strict=True)]
         declared[value.name] = onnx.helper.make_tensor_value_info(value.name, fact.dtype, shape)
         news += value != declared[value.name]
+    model.graph.declared = declared
+    return news
+
+
+def _open_inputs(model: Model) -> int:
+    """Leave sizes open that inputs declare to be below 0; gives of how many."""
+    origin: Any = getattr(model.graph, "origin", None)
+    declared = dict(getattr(model.graph, "declared", {}))
+    news = 0
+    for value in origin.input:
+        opened = onnx.ValueInfoProto()
+        opened.CopyFrom(declared.get(value.name, value))
+        for dim in opened.type.tensor_type.shape.dim:
+            if dim.HasField("dim_value") and length_of(dim) is None:
+                dim.ClearField("dim_value")
+        if opened != declared.get(value.name, value):
+            declared[value.name] = opened
+            news += 1
     model.graph.declared = declared
     return news
 
