@@ -119,6 +119,16 @@ def test_a_formula_of_an_output_that_is_not_so_is_written_anew() -> None:
     assert stated(model)["q"] == ["n", 3, "h//2", "w//2"]
 
 
+def test_nodes_are_sorted() -> None:
+    """As the page of surgeries says."""
+    model = parser.parse_model(CHAIN)
+    nodes = [*model.graph.node]
+    del model.graph.node[:]
+    model.graph.node.extend(reversed(nodes))
+    assert inspect(model).unsorted
+    assert not inspect(surgeon.apply(model, "state-shapes").model.to_proto()).unsorted
+
+
 def below_zero(size: int = -1) -> onnx.ModelProto:
     """As scripts write what they do not know."""
     model = parser.parse_model(CHAIN)
