@@ -9,6 +9,7 @@ import onnx
 
 from surgeon.authoring import opset_within
 from surgeon.chance import RANDOM
+from surgeon.declared import length_of
 from surgeon.fitting import spelled_out, spelling_recipes, waiting_rules
 from surgeon.helpful import recipes_for
 from surgeon.importer import opset_of
@@ -91,7 +92,7 @@ def _folded(proto: onnx.ModelProto, operators: Mapping[str, int]) -> frozenset[s
 
 def _is_fixed(kind: onnx.TypeProto) -> bool:
     tensor = kind.tensor_type
-    return tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim)
+    return tensor.HasField("shape") and all(length_of(d) is not None for d in tensor.shape.dim)
 
 
 def _command(

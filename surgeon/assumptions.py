@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 
 from surgeon import dims
-from surgeon.declared import tensor_of
+from surgeon.declared import length_of, tensor_of
 from surgeon.dims import Dim
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
@@ -31,6 +31,10 @@ _FORMS = (
     (re.compile(rf"^{_NAME}\s*>\s*{_NUMBER}$"), "more"),
     (re.compile(rf"^{_NAME}\s*<=\s*{_NUMBER}$"), "most"),
     (re.compile(rf"^{_NAME}\s*<\s*{_NUMBER}$"), "less"),
+)
+_NONE_AT_ALL = (
+    ", 0. Where that stands for a size that is not known, clear it first: "
+    "`model.graph.input[...].type.tensor_type.shape.dim[{}].Clear()`."
 )
 _HOLDS = {"least": operator.ge, "more": operator.gt, "most": operator.le, "less": operator.lt}
 
@@ -210,14 +214,14 @@ def _freed(
     """By axis, the names that stand where an input declares a number; only a recipe frees them."""
     found: dict[int, str] = {}
     for axis, (dim, given) in enumerate(zip(dims, shape, strict=False)):
-        if not dim.HasField("dim_value") or given == dim.dim_value:
+        if length_of(dim) in (None, given):
             continue
         if not frees or not isinstance(given, str):
             raise RecipeError(
                 f"input `{name}` declares {dim.dim_value} where {given} is given",
                 where="--shape",
                 mend="A fixed dimension cannot be changed; give its number"
-                + _who_frees(axis, given),
+                + (_who_frees(axis, given) if dim.dim_value else _NONE_AT_ALL.format(axis)),
             )
         found[axis] = given
     return found
@@ -369,10 +373,11 @@ def cost_of_sizes(model: Model, before: Mapping[str, int], after: Mapping[str, i
         if value.name in weights or declared is None or not declared.HasField("shape"):
             continue
         dims = declared.shape.dim
-        if any(not dim.HasField("dim_value") for dim in dims[1:]):  # more than the batch
+        lengths = [length_of(dim) for dim in dims]
+        if None in lengths[1:]:  # more than the batch
             said = ",".join(
-                str(dim.dim_value) if dim.HasField("dim_value") else f"<{dim.dim_param or at}>"
-                for at, dim in enumerate(dims)
+                f"<{dim.dim_param or at}>" if length is None else str(length)
+                for at, (dim, length) in enumerate(zip(dims, lengths, strict=True))
             )
             return (
                 f"the result has {more:,} nodes more than the model, some to compute sizes: "

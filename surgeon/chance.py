@@ -22,6 +22,7 @@ _SWITCHED: Mapping[str, int] = {
     "rrelu": 3,
     **dict.fromkeys(("rrelu_with_noise", "rrelu_with_noise_functional"), 4),
 }
+_SHARE = 1  # where the dropouts among them are told how much is dropped
 _SWITCH_NAMES = frozenset({"train", "training"})
 # Operators whose outputs differ from run to run: never merged, never folded.
 RANDOM = frozenset(
@@ -153,7 +154,9 @@ def _draws(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> b
     if operator not in RANDOM:
         return False
     place = _SWITCHED.get(operator)
-    return place is None or _is_on(node, place, constants)
+    if place is None:
+        return True
+    return _is_on(node, place, constants) and not _drops_nothing(node, constants)
 
 
 def _is_on(node: onnx.NodeProto, place: int, constants: Mapping[str, onnx.TensorProto]) -> bool:
@@ -166,6 +169,14 @@ def _is_on(node: onnx.NodeProto, place: int, constants: Mapping[str, onnx.Tensor
         return operator_of(node) == "native_dropout"
     constant = constants.get(given)
     return constant is None or bool(onnx.numpy_helper.to_array(constant).any())
+
+
+def _drops_nothing(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> bool:
+    """Whether it is a dropout of nothing, which gives what it reads in training too."""
+    if "dropout" not in operator_of(node).lower() or len(node.input) <= _SHARE:
+        return False
+    share = constants.get(node.input[_SHARE])
+    return share is not None and not onnx.numpy_helper.to_array(share).any()
 
 
 def _constants(scope: onnx.GraphProto | onnx.FunctionProto) -> dict[str, onnx.TensorProto]:

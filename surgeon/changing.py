@@ -112,7 +112,7 @@ def _made(model: Model, rule: Rule, recipe: Recipe) -> tuple[Model, list[Change]
         )
     work.changed = True
     resized = correct_outputs(work, facts)
-    bring_in_line(work, facts, resized, [], stating=False)
+    bring_in_line(work, facts, resized, [], stating=None)
     proto = work.to_proto()
     _forget_shapes(proto, _behind(model.proto, sweep.outputs))
     contract = _CONTRACT.format(why=rule.why) + _retyped(model.proto.graph, proto.graph)

@@ -14,11 +14,12 @@ from typing import Any
 import onnx
 
 from surgeon import dims, opsets
-from surgeon.declared import tensor_of
+from surgeon.declared import length_of, tensor_of
 from surgeon.dims import Dim, Expr
 from surgeon.facts import Fact, Facts
 from surgeon.links import bodies, current
 from surgeon.model import Model
+from surgeon.sizenames import renamed
 
 _UNTOLD = dims.symbol("")  # a size without a name
 _CUTS_KEEP = 10  # the opset whose Slice onnx infers so
@@ -291,13 +292,14 @@ def declare(
     Args:
         model: Its main graph is given `declared`, which the writer uses.
         facts: Says what the outputs have become.
-        shapes: By input name.
+        shapes: By input name; a size that has a new name there has it at outputs too.
         fixed: Dimensions that the user gave a number, by name.
     """
     if not shapes and not fixed:
         return False
     graph = model.graph
     declared: dict[str, onnx.ValueInfoProto] = {}
+    names = renamed(model, facts, shapes)
     for value in graph.origin.input:
         tensor, given = tensor_of(value.type), shapes.get(value.name)
         if tensor is None or (given is None and not tensor.HasField("shape")):
@@ -310,7 +312,8 @@ def declare(
         shape, tensor = facts.of(outputs[value.name]).shape, tensor_of(value.type)
         old = [] if tensor is None else tensor.shape.dim
         if shape and len(shape) == len(old):
-            news = [d if isinstance(d, int) else _dim(o) for d, o in zip(shape, old, strict=True)]
+            pairs = zip(shape, old, strict=True)
+            news = [d if isinstance(d, int) else names.of(d) or _dim(o) for d, o in pairs]
             declared[value.name] = _with_shape(value, news)
     graph.declared = declared
     return any(
@@ -372,7 +375,8 @@ def _name(dim: Dim) -> int | str:
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> int | str:
-    return dim.dim_value if dim.HasField("dim_value") else dim.dim_param
+    length = length_of(dim)
+    return dim.dim_param if length is None else length
 
 
 def _with_shape(value: onnx.ValueInfoProto, shape: Sequence[int | str]) -> onnx.ValueInfoProto:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import onnx
 
+from surgeon.declared import length_of
 from surgeon.nested import every_node
 
 _MOST = 16  # numbers of an input that is a setting and no data
@@ -62,5 +63,5 @@ def _is_small(value: onnx.ValueInfoProto) -> bool:
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
         return False
-    sizes = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    sizes = [length_of(d) for d in tensor.shape.dim]
     return None not in sizes and math.prod(s for s in sizes if s is not None) <= _MOST

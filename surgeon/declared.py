@@ -18,5 +18,13 @@ def tensor_of(type_: onnx.TypeProto) -> onnx.TypeProto.Tensor | None:
     return type_.tensor_type if type_.HasField("tensor_type") else None
 
 
+def length_of(dim: onnx.TensorShapeProto.Dimension) -> int | None:
+    """The number that a size is declared to be; None where there is none, or one below 0.
+
+    Scripts write -1 for what they do not know, and onnxruntime reads any such number so.
+    """
+    return dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None
+
+
 def _present(type_: onnx.TypeProto) -> onnx.TypeProto:
     return type_.optional_type.elem_type if type_.HasField("optional_type") else type_

@@ -12,6 +12,7 @@ import onnx
 
 from surgeon.advice import by_count, fit_of
 from surgeon.deciding import deciding
+from surgeon.declared import length_of
 from surgeon.errors import ModelError
 from surgeon.external import external_tensors
 from surgeon.files import external_path
@@ -119,6 +120,7 @@ class Inspection:
         unsorted: Whether a node stands in front of one whose result it reads.
         training: How many Dropouts and BatchNormalizations are in training mode.
         bare_kernels: How many convolutions leave the size of their kernel to the weight.
+        below_zero: Inputs and outputs that declare a size below 0, which is read as unknown.
     """
 
     source: str
@@ -154,6 +156,7 @@ class Inspection:
     unsorted: bool = False
     training: int = 0
     bare_kernels: int = 0
+    below_zero: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -240,6 +243,7 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
         unsorted=odd.unsorted,
         training=odd.training,
         bare_kernels=odd.bare,
+        below_zero=odd.below_zero,
     )
 
 
@@ -320,7 +324,7 @@ def value_of(value: onnx.ValueInfoProto) -> Value:
     if not tensor.HasField("shape"):
         return Value(value.name, dtype, None)
     dims = (
-        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
+        dim.dim_param or None if (length := length_of(dim)) is None else length
         for dim in tensor.shape.dim
     )
     return Value(value.name, dtype, tuple(dims))

@@ -24,6 +24,7 @@ class Oddities(NamedTuple):
         training: How many Dropouts and BatchNormalizations are in training mode.
         bare: How many convolutions leave the size of their kernel to the weight.
         doubles: How many constants that are nodes, and Casts, are in double precision.
+        below_zero: Inputs and outputs that declare a size below 0.
     """
 
     misstated: tuple[str, ...] = ()
@@ -31,6 +32,7 @@ class Oddities(NamedTuple):
     training: int = 0
     bare: int = 0
     doubles: int = 0
+    below_zero: tuple[str, ...] = ()
 
 
 def oddities(proto: onnx.ModelProto) -> Oddities:
@@ -42,6 +44,11 @@ def oddities(proto: onnx.ModelProto) -> Oddities:
         _training(proto, nodes),
         sum(node.op_type in _CONVOLUTIONS and not _has(node, "kernel_shape") for node in nodes),
         sum(map(_makes_doubles, nodes)),
+        tuple(
+            value.name
+            for value in (*proto.graph.input, *proto.graph.output)
+            if any(dim.dim_value < 0 for dim in value.type.tensor_type.shape.dim)
+        ),
     )
 
 

@@ -95,7 +95,7 @@ class Operation:
         self.misses: list[MissRecord] = []
         self.settled = 0  # how many of these are from earlier steps than the last
         self.carried = Carried()
-        self.stating = False  # whether shapes are written into the file
+        self.stating: StateShapesStep | None = None  # the last that writes shapes into the file
         self.handed = Handed()
         self.ended = ""  # what is said of the inputs that are taken for constants
         self.removed: list[Departure] = []  # before the last step that reads the model anew
@@ -150,7 +150,7 @@ class Operation:
                     self._sweep(step.rules, DEFAULT_LIMIT, allow, tidy=step.tidy)
                 elif isinstance(step, FoldStep | StateShapesStep):
                     self._sweep((), getattr(step, "max_bytes", None) or DEFAULT_LIMIT, allow)
-                    self.stating = self.stating or isinstance(step, StateShapesStep)
+                    self.stating = step if isinstance(step, StateShapesStep) else self.stating
                 elif isinstance(step, AsReadStep | PlainNamesStep):
                     self._hand_over(step, recipe, allow)
                 elif isinstance(step, FreeBatchStep | FreeSizesStep):
@@ -372,7 +372,7 @@ class Operation:
         # what any runtime loads keeps the sizes that it declares
         resized = correct_outputs(self.model, self.facts, ranks=not mended)
         carried = correct_carried(self.model, self.facts) if mended else []
-        news = self.stating and state_shapes(self.model, self.facts)
+        news = self.stating and state_shapes(self.model, self.facts, self.stating)
         if not self.model.changed and not resized and not news:
             return
         self.model.changed = True

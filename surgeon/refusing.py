@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from surgeon.authoring import spelling_out
 from surgeon.choices import Reference
 from surgeon.culprits import Place
+from surgeon.declared import length_of
 from surgeon.errors import LeftoverError, VerifyError, few
 from surgeon.lost import (
     lost_changes,
@@ -149,7 +150,7 @@ def _mend_of_opset(operator: str, opset: int) -> str:
 def _mend_of_sizes(model: Model) -> str:
     """What may help where forms of operators depend on sizes that are not told."""
     for value in model.proto.graph.input:
-        dims = [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        dims = [dim.dim_param or length_of(dim) or 0 for dim in value.type.tensor_type.shape.dim]
         if any(not isinstance(dim, int) or not dim for dim in dims):
             sizes = ",".join(str(dim or "?") for dim in dims)
             return f" Where sizes are wanted, tell them: `--shape {value.name}={sizes}` in numbers."

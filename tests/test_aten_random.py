@@ -160,6 +160,22 @@ def test_a_draw_nobody_sees_is_no_matter() -> None:
     assert verdict.status == "equivalent"
 
 
+DROPOUT = """g (float[n,3] x, float p) => (float[n,3] y)
+  <float none = {0}, float half = {0.5}, bool yes = {1}> {
+  d = Dropout (x, %s, yes)
+  y = Relu (d)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("share", "drawn"), [("none", {}), ("half", {"y": False}), ("p", {"y": False})]
+)
+def test_a_dropout_of_nothing_draws_nothing(share: str, drawn: dict[str, bool]) -> None:
+    model = parse(DROPOUT % share)
+    assert drawn_outputs(model) == drawn
+    assert surgeon.verify(model, model).status == ("runs" if drawn else "equivalent")
+
+
 def test_another_dtype_or_shape_of_a_draw_is_a_difference() -> None:
     text = "g (float[n,3] x) => (float[n,K] y) { r = RandomNormalLike (x)  y = %s (r) }"
     other = text % "Transpose"

@@ -57,6 +57,15 @@ def test_a_fixed_dimension_reaches_inputs_and_outputs(options: dict[str, object]
     assert original.SerializeToString() == kept
 
 
+def test_a_size_that_is_given_another_name_has_it_at_outputs_too() -> None:
+    asked = model(STALE)
+    after = surgeon.apply(asked, "clean", shape={"x": ["batch", 4]}).model.to_proto()
+    assert shape_of(after.graph.input[0]) == ["batch", 4]
+    assert shape_of(after.graph.output[0]) == ["batch", 4]
+    after = surgeon.apply(asked, "clean", shape={"x": ["N", 4]}).model.to_proto()
+    assert shape_of(after.graph.output[0]) == ["M", 4], "an output keeps what it declares"
+
+
 def test_a_tensor_that_is_said_to_be_a_list_is_said_to_be_a_tensor() -> None:
     """PyTorch 1.11 says so of the sizes that a scripted module asks for."""
     said = model(STALE)

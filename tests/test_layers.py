@@ -59,7 +59,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
         "targets",
     },
     {"facts", "difference"},
-    {"dialect", "functions", "edges"},
+    {"dialect", "functions", "edges", "sizenames"},
     {"expressions", "runtime"},
     {"isolation"},
     {"match", "fold", "captured", "older", "sameness"},

@@ -288,6 +288,40 @@ def test_sizes_at_which_joined_parts_do_not_fit_are_not_tried() -> None:
     assert report.fired.total()
 
 
+def both_spread(d: Draft, v: Mapping[str, Any]) -> Any:
+    """Wrong where the second is longer, as another that is not in the piece made it."""
+    one = d.op("Where", d.constant(np.array(True)), v["f"], v["e"])
+    return d.op("Concat", one, v["e"], axis=0)
+
+
+def second_spread(d: Draft, v: Mapping[str, Any]) -> Any:
+    """Right, as the second is what the first was broadcast to already; runs at no other sizes."""
+    return d.op("Concat", v["f"], d.op("Where", d.constant(np.array(True)), v["e"], v["f"]), axis=0)
+
+
+def test_a_length_that_others_are_broadcast_to_is_as_these_say() -> None:
+    pattern = "y = Concat <axis = 0> (f, e)"
+    result = attempt("spread", pattern, second_spread)
+    assert not result.report.refusals
+    assert result.report.fired.total() == 1
+    (refusal,) = attempt("spread", pattern, both_spread).report.refusals
+    assert refusal.sizes["p"] == 1 < refusal.sizes["e.0"]
+
+
+def test_batches_that_are_added_fit_in_front_of_a_norm() -> None:
+    """onnxruntime adds what it finds where they do not."""
+    text = """<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+        g (float[p,q,2] a, float[r,t,2] b) => (float[u,v,2] y)
+        <float[2,2] k = {1, 2, 3, 4}, float[2] w = {1, 2}, float[2] z = {0.5, 1}> {
+            e = Add (a, b)
+            f = MatMul (a, k)
+            y = com.microsoft.SkipLayerNormalization (f, e, w, z)
+        }"""
+    report = surgeon.apply(onnx.parser.parse_model(text), "contrib").report
+    assert not report.refusals
+    assert report.fired.total() == 1
+
+
 def test_an_operator_that_ends_a_release_on_nothing_is_not_tried_there() -> None:
     assert "TopK" in blind("1.30.2")
     assert "TopK" not in blind("1.31.0")

@@ -37,6 +37,11 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"one": np.array([1]), "two": np.array([2]), "zero": np.array([0])},
     ),
     "gemm": ("float[b,3] x", "y = Gemm (x, k, c)", {"k": W[0, 0], "c": np.ones(3, F32)}),
+    "spread": (
+        "float[p,2] a, float[r,2] b",
+        "e = Add (a, b) f = Relu (a) y = Concat <axis = 0> (f, e)",
+        {},
+    ),
     "cast": ("float[b] x", "y = Cast <to = 6> (x)", {}),
     "mean": ("float[b,c,t] x", "y = ReduceMean <axes = [2]> (x)", {}),
     "bool": ("float[b] x, float[b] z", "y = Less (x, z)", {}),

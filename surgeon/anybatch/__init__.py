@@ -19,6 +19,7 @@ from surgeon.anybatch.flow import Flow, Known
 from surgeon.anybatch.freed import STEP, Freed, refusal
 from surgeon.anybatch.items import COUNTS, check_items
 from surgeon.anybatch.moving import items_together
+from surgeon.declared import length_of
 from surgeon.frozen import Frozen
 from surgeon.nested import WRITE_OUT, functions_left
 from surgeon.opsets import STANDARD
@@ -92,8 +93,9 @@ def _batched_inputs(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
     size = 0
     for value in inputs:
         dims = _dims(value)
-        if dims and dims[0].dim_value and dims[0].dim_value == (size or dims[0].dim_value):
-            size = dims[0].dim_value
+        length = length_of(dims[0]) if dims else None
+        if length and length == (size or length):
+            size = length
             yield value
         elif not size and dims:
             raise refusal(
@@ -110,7 +112,7 @@ def _told(value: onnx.ValueInfoProto) -> str:
     first, *others = _dims(value)
     if first.dim_param:
         return f"`--assume '{first.dim_param} == 1'`"
-    sizes = (str(dim.dim_value) if dim.dim_value else dim.dim_param or "n" for dim in others)
+    sizes = (str(length_of(dim) or dim.dim_param or "n") for dim in others)
     return f"`--shape {value.name}={','.join(('1', *sizes))}`"
 
 

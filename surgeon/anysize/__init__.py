@@ -23,6 +23,7 @@ from surgeon.anysize.carriers import CARRIERS, NAMING
 from surgeon.anysize.freed import STEP, Clash, Finer, Freed, Size, refusal
 from surgeon.anysize.running import check_sizes
 from surgeon.anysize.sizes import Sizes, bodies_read, named
+from surgeon.declared import length_of
 from surgeon.dims import Dim
 from surgeon.errors import SurgeonError
 from surgeon.facts import Facts
@@ -170,7 +171,7 @@ def _alone(
 
 def _told(value: onnx.ValueInfoProto, axes: Mapping[str, Mapping[int, str]]) -> str:
     dims = (
-        axes[value.name].get(axis, d.dim_value or d.dim_param or f"d{axis}")
+        axes[value.name].get(axis, length_of(d) or d.dim_param or f"d{axis}")
         for axis, d in enumerate(_dims(value))
     )
     return ",".join(map(str, dims))
@@ -223,7 +224,7 @@ def _axes(inputs: Sequence[onnx.ValueInfoProto], names: Sequence[str]) -> dict[s
     found: dict[str, dict[int, str]] = {}
     first: list[int] = []
     for value in inputs:
-        lengths = [dim.dim_value for dim in _dims(value)]
+        lengths = [length_of(dim) or 0 for dim in _dims(value)]
         count = min(_PLANES.get(len(lengths), 0), len(names))
         if not count or (first and count != len(first)):
             continue

@@ -138,7 +138,7 @@ def text_of(terms: Iterable[Term]) -> str:
         body = "*".join(
             (
                 f"({atom.text})"
-                if atom.kind == "floor" and (len(monomial) > 1 or abs(factor) != 1)
+                if atom.kind == "floor" and (len(monomial) > 1 or abs(factor) != 1 or power > 1)
                 else atom.text
             )
             + (f"**{power}" if power > 1 else "")

@@ -9,14 +9,12 @@ import onnx.shape_inference
 
 from surgeon.declared import tensor_of
 from surgeon.dialect import normalise
-from surgeon.dims import Dim
 from surgeon.errors import ModelError, SurgeonError
 from surgeon.facts import Fact, Facts
 from surgeon.links import toposort
 from surgeon.model import Model
 from surgeon.reference.plan import without_calls
-
-_LONGEST = 60  # characters of a computed dimension that is named by its formula
+from surgeon.sizenames import formula
 
 
 def types_of(model: Model, names: Sequence[str]) -> dict[str, onnx.TypeProto]:
@@ -78,16 +76,8 @@ def _proven(model: Model, names: set[str]) -> dict[str, Fact]:
 
 
 def _type(fact: Fact) -> onnx.TypeProto:
-    shape = None if fact.shape is None else [_size(dim) for dim in fact.shape]
+    shape = None if fact.shape is None else [formula(dim) for dim in fact.shape]
     return onnx.helper.make_tensor_type_proto(fact.dtype, shape)
-
-
-def _size(dim: Dim) -> int | str | None:
-    """A number, or the formula where that is short."""
-    if isinstance(dim, int):
-        return dim
-    text = str(dim)
-    return text if len(text) <= _LONGEST else None
 
 
 def _inferred(model: Model) -> dict[str, onnx.TypeProto]:

@@ -21,7 +21,7 @@ from surgeon.facts.fitting import Fitting
 from surgeon.facts.kinds import known_type
 from surgeon.facts.lengths import Lengths
 from surgeon.facts.properties import not_negative, not_zero, unit_axis
-from surgeon.facts.question import Question
+from surgeon.facts.question import Question, Shape
 from surgeon.meanings import Meanings, full_name
 from surgeon.model import Model
 
@@ -284,8 +284,8 @@ class Facts:
     def _question(self, node: gs.Node, inputs: list[Fact | None]) -> Question:
         return Question(inputs, node.attrs, len(node.outputs), partial(self._fresh, node))
 
-    def _fresh(self, node: gs.Node, axis: int, *, filled: bool = False) -> Dim:
-        return self.lengths.new(*cuts.source(node, axis), filled=filled)
+    def _fresh(self, node: gs.Node, axis: int, *, filled: bool = False, among: Shape = ()) -> Dim:
+        return self.lengths.new(*cuts.source(node, axis), filled=filled, among=among)
 
     def _values(self, node: gs.Node, inputs: list[Fact | None]) -> list[Fact] | None:
         """The outputs' facts where even their elements are known."""
@@ -361,7 +361,7 @@ class Facts:
         """Whether the output could be no shape arithmetic: known before anything is computed."""
         if node.op in ("ConstantOfShape", "Expand", "Tile", "Range"):
             found = shapes.FUNCTIONS[node.op](
-                Question(inputs, node.attrs, len(node.outputs), lambda axis, filled=False: -1)
+                Question(inputs, node.attrs, len(node.outputs), lambda axis, **_more: -1)
             )
             size = dims.product(found[0]) if found and found[0] is not None else None
             return not isinstance(size, int) or not 0 <= size <= LARGEST_VALUE

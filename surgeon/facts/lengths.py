@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import onnx
 
 from surgeon import dims
+from surgeon.declared import length_of
 from surgeon.dims import Dim
 from surgeon.facts import cuts, sequences
 from surgeon.facts.fact import Fact
@@ -21,6 +22,7 @@ class Lengths:
         assumptions: What stands for a declared name, by the name.
         scope: Stands before the names of new lengths: bodies and calls share names.
         made: How many lengths are new.
+        broadcast: Of those that are what others are broadcast to, by name, the others.
 
     Args:
         fixed: Shapes the user gives for inputs, by name: numbers or names of dimensions.
@@ -33,6 +35,7 @@ class Lengths:
         self.assumptions = dict(assumptions)
         self.scope = ""
         self.made = 0
+        self.broadcast: dict[str, tuple[Dim, ...]] = {}
         self._fixed = fixed
         self._names: set[str] = set()  # those of the declared
 
@@ -49,26 +52,52 @@ class Lengths:
             return Fact(known_type(tensor.elem_type))
         found: list[Dim] = []
         for axis, dim in enumerate(tensor.shape.dim):
-            if dim.HasField("dim_value") and dim.dim_value >= 0:
-                found.append(dim.dim_value)
-            else:
-                found.append(self._symbol(dim.dim_param or f"{name}.{axis}"))
+            length = length_of(dim)
+            found.append(
+                self._symbol(dim.dim_param or f"{name}.{axis}") if length is None else length
+            )
         return Fact(known_type(tensor.elem_type), tuple(found))
 
-    def new(self, name: str, axis: int | str, *, filled: bool = False) -> Dim:
+    def new(
+        self, name: str, axis: int | str, *, filled: bool = False, among: Sequence[Dim] = ()
+    ) -> Dim:
         """A length of which nothing is known: a symbol named after the value and the axis.
 
         Args:
             name: The value's.
             axis: Which of it, or another word for the length.
             filled: Whether it is 0 in no model whose inputs have elements.
+            among: Lengths that are broadcast to it, if any.
         """
         self.made += 1
         label = f"{self.scope}{name}.{axis}"
         while label in self._names:
             label += "'"
+        self.broadcast.pop(label, None)  # what was made anew may be another's
+        if among:
+            self.broadcast[label] = tuple(among)
         kind = "counted" if axis == cuts.HELD else "symbol" if filled else "open"
         return dims.symbol(label, kind=kind)
+
+    def spread(self, names: Collection[str]) -> dict[str, tuple[Dim, ...]]:
+        """Those of the names that stand for what lengths are broadcast to, with these.
+
+        One that is none of the names, and such a length itself, is there as those that make it.
+        """
+        return {name: self._among(name, names) for name in self.broadcast if name in names}
+
+    def _among(self, name: str, names: Collection[str]) -> tuple[Dim, ...]:
+        found: dict[Dim, None] = {}
+        waiting, seen = [*self.broadcast[name]], {name}
+        while waiting:
+            dim = waiting.pop()
+            inner = dims.named(dim)
+            if inner is None or inner in names or inner not in self.broadcast:
+                found[dim] = None
+            elif inner not in seen:
+                seen.add(inner)
+                waiting.extend(self.broadcast[inner])
+        return tuple(found)
 
     def heed(self, fitting: Fitting) -> tuple[str, ...]:
         """Assume what was learned of declared lengths; gives their names, most often none."""

@@ -17,8 +17,11 @@ Function = Callable[["Question"], "Sequence[Shape | None] | None"]
 class Fresh(Protocol):
     """What names the lengths that are not provable."""
 
-    def __call__(self, axis: int, *, filled: bool = False) -> Dim:
-        """A new dimension for an axis of output 0, `filled` where no filled operand makes it 0."""
+    def __call__(self, axis: int, *, filled: bool = False, among: Shape = ()) -> Dim:
+        """A new dimension for an axis of output 0, `filled` where no filled operand makes it 0.
+
+        It is what the dimensions `among` which it is broadcast to one another, where there are any.
+        """
         ...
 
 
@@ -80,7 +83,7 @@ def broadcast(shapes: Sequence[Shape], fresh: Fresh) -> Shape:
                 result = _of_two(result, dim)
         if result is None:
             own = [shape[axis - rank] for shape in shapes if rank - axis <= len(shape)]
-            result = fresh(axis, filled=all(map(dims.is_filled, own)))
+            result = fresh(axis, filled=all(map(dims.is_filled, own)), among=tuple(own))
         out.append(result)
     return tuple(out)
 

@@ -12,6 +12,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.declared import length_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import FIRST_STATE, INT64, UNKNOWN, Fact, Items
 from surgeon.facts.kinds import known_type
@@ -53,7 +54,7 @@ def declared(type_: onnx.TypeProto | None) -> Fact:
     tensor = item.tensor_type
     if not tensor.HasField("shape"):
         return Fact(items=Items(known_type(tensor.elem_type)))
-    sizes = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    sizes = [length_of(d) for d in tensor.shape.dim]
     return Fact(items=Items(known_type(tensor.elem_type), tuple(sizes)))
 
 

@@ -139,7 +139,7 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
     if item.share_weights:
         return ShareWeightsStep()
     if item.state_shapes:
-        return StateShapesStep()
+        return StateShapesStep(formulas=item.state_shapes is True)
     raise RecipeError(
         f"`{key.replace('_', '-')}` is empty",
         where=content.location,

@@ -161,11 +161,12 @@ class StepModel(_Model):
         description="`true`: of equal weights one stands in the file, and of a matrix and its "
         "transpose one too.",
     )
-    state_shapes: Literal[True] | None = Field(
+    state_shapes: Literal[True, "names"] | None = Field(
         None,
         alias="state-shapes",
         description="`true`: what is proven of every value's type and shape is written into the "
-        "file, for tools that infer none.",
+        "file, for tools that infer none; `names`: sizes that are computed are left open, for "
+        "tools that read names alone.",
     )
 
 

@@ -177,7 +177,13 @@ class ShareWeightsStep(NamedTuple):
 
 
 class StateShapesStep(NamedTuple):
-    """Writes what is proven of every value's type and shape into the file."""
+    """Writes what is proven of every value's type and shape into the file.
+
+    Attributes:
+        formulas: Whether sizes that are computed from inputs' are written, `h//2` say.
+    """
+
+    formulas: bool
 
 
 Step: TypeAlias = (

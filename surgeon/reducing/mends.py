@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from surgeon.declared import length_of
 from surgeon.errors import SurgeonError
 from surgeon.helpful import breadth, helpful, of_any_model
 from surgeon.model import Model
@@ -108,8 +109,7 @@ def _shapes(part: Model) -> dict[str, list[int]]:
     found = {}
     for value in part.proto.graph.input:
         dims = value.type.tensor_type.shape.dim
-        if any(not dim.HasField("dim_value") for dim in dims):
-            found[value.name] = [
-                dim.dim_value if dim.HasField("dim_value") else _SIZE for dim in dims
-            ]
+        lengths = [length_of(dim) for dim in dims]
+        if None in lengths:
+            found[value.name] = [_SIZE if length is None else length for length in lengths]
     return found

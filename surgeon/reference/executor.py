@@ -10,6 +10,7 @@ import ml_dtypes  # noqa: F401 - teaches numpy bfloat16 and the float8 kinds
 import numpy as np
 import onnx
 
+from surgeon.declared import length_of
 from surgeon.errors import ModelError
 from surgeon.isolation import Isolated, cell
 from surgeon.producer import release_of
@@ -385,7 +386,7 @@ def _check_feed(value: onnx.ValueInfoProto, feeds: Feeds) -> None:
         raise RunFailed(where=where, text=f"`{value.name}` is given as {array.dtype.name}")
     if not tensor.HasField("shape"):
         return
-    declared = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    declared = [length_of(d) for d in tensor.shape.dim]
     fits = len(declared) == array.ndim and all(
         want in (None, has) for want, has in zip(declared, array.shape, strict=True)
     )

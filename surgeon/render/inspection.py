@@ -210,6 +210,11 @@ def _of_claims(found: Inspection) -> Iterator[Text]:
         have = "they have" if found.misstated[1:] else "it has"
         said = f"{words.listed(found.misstated, 3)}: the file states another type or shape than"
         yield Text(f"{said} {have}, which `state-shapes` sets right", "yellow")
+    if found.below_zero:
+        said = (
+            f"{words.listed(found.below_zero, 3)}: sizes below 0 are declared, and read as unknown"
+        )
+        yield Text(f"{said}; `state-shapes` leaves them open, `--shape` gives them names", "yellow")
     if found.unsorted:
         said = "nodes stand in front of what they read, which others refuse"
         yield Text(f"{said} (not topologically sorted); `state-shapes` sorts them", "yellow")

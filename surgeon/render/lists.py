@@ -111,7 +111,8 @@ def _step(step: object) -> str:
     if isinstance(step, IrVersionStep):
         return f"write the file in IR version {step.version}"
     if isinstance(step, StateShapesStep):
-        return "state what is proven of types and shapes"
+        more = "" if step.formulas else ", sizes that have names alone"
+        return f"state what is proven of types and shapes{more}"
     if (opset := getattr(step, "opset", None)) is not None:
         way = "lower" if isinstance(step, LowerOpsetStep) else "raise"
         return f"{way} the opset to {opset}"

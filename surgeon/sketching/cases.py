@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from surgeon.declared import length_of
 from surgeon.facts.fact import Array
 from surgeon.model import Model
 from surgeon.notation.pattern import word_of
@@ -86,7 +87,7 @@ def _with_plain_sizes(part: Model) -> onnx.ModelProto:
     taken: dict[str, str] = {}
     for value in (*proto.graph.input, *proto.graph.output):
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):
-            if not dim.HasField("dim_value") and not _SYMBOL.fullmatch(dim.dim_param):
+            if length_of(dim) is None and not _SYMBOL.fullmatch(dim.dim_param):
                 key = dim.dim_param or f"{value.name}, {axis}"
                 dim.dim_param = taken.setdefault(key, f"size{len(taken) + 1}")
     return proto

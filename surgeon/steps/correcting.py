@@ -15,6 +15,7 @@ from surgeon.claims import (
 from surgeon.errors import few
 from surgeon.facts import Facts
 from surgeon.model import Model
+from surgeon.recipe import StateShapesStep
 from surgeon.steps.stating import state_shapes
 
 
@@ -25,7 +26,7 @@ def bring_in_line(
     carried: Sequence[str],
     before: Collection[str] = (),
     *,
-    stating: bool,
+    stating: StateShapesStep | None,
 ) -> tuple[frozenset[str], list[str]]:
     """Declare and correct types and shapes.
 
@@ -35,7 +36,7 @@ def bring_in_line(
         resized: Outputs whose declared shapes were corrected before.
         carried: Values of bodies of which that is so.
         before: Outputs whose declared element type was corrected before.
-        stating: Whether all that is proven is written into the file.
+        stating: The step that writes all that is proven into the file, if any.
 
     Returns:
         The outputs whose declared element type was false, and what to say of all.
@@ -51,6 +52,6 @@ def bring_in_line(
         ("element types that outputs declare", retyped),
     )
     if stating:
-        state_shapes(model, facts)
+        state_shapes(model, facts, stating)
     remarks = [f"{what} were false: {few(corrected)}" for what, corrected in told if corrected]
     return frozenset((*retyped, *tables)), remarks

@@ -11,6 +11,7 @@ from typing import Any
 import numpy.typing as npt
 import onnx
 
+from surgeon.declared import length_of
 from surgeon.errors import OpsetError, SurgeonError
 from surgeon.external import with_small_data, without_data
 from surgeon.facts.fact import INTEGERS
@@ -160,7 +161,7 @@ def _dims_of(proto: onnx.ModelProto) -> Callable[[str], Dims | None]:
         for value in (*graph.input, *graph.value_info, *graph.output):
             if value.type.tensor_type.HasField("shape"):
                 dims = value.type.tensor_type.shape.dim
-                found[value.name] = [d.dim_value if d.HasField("dim_value") else None for d in dims]
+                found[value.name] = [length_of(d) for d in dims]
         return found
 
     return lambda name: known().get(name)

@@ -23,6 +23,7 @@ from surgeon.verify.growth import beside
 NEAR = 12  # how far behind the match the replacement's operands are looked for at first
 FAR = 1000
 _POOLS = {"AveragePool", "LpPool", "MaxPool"}
+_SKIPS = {"SkipLayerNormalization", "SkipSimplifiedLayerNormalization"}
 _LARGEST = 1 << 26  # bytes of constants in a piece
 
 
@@ -78,6 +79,8 @@ def cut(
             for node in joined
             for two in beside([facts.of(t).shape for t in node.inputs], node.attrs.get("axis", 1))
         ],
+        laid=[*_laid(facts, nodes)],
+        broadcast=facts.lengths.spread(given.symbols),
     )
 
 
@@ -99,6 +102,18 @@ def _windows(facts: Facts, nodes: Iterable[gs.Node]) -> Iterator[tuple[Dim, int]
             size, step, stride, end = window
             hangs_over = stride - 1 if node.attrs.get("ceil_mode") else 0
             yield length, step * (size - 1) + 1 - sum(end) - hangs_over
+
+
+def _laid(facts: Facts, nodes: Iterable[gs.Node]) -> Iterator[tuple[Dim, Dim]]:
+    """The lengths of batches that are added to others, whose shape the sum has, each with those.
+
+    onnxruntime asks the other lengths of these operators, and takes what there is of this one.
+    """
+    for node in nodes:
+        if node.op in _SKIPS and len(node.inputs) > 1:
+            whole, skip = (facts.of(current(t)).shape for t in node.inputs[:2])
+            if whole and skip and len(whole) == len(skip):
+                yield skip[0], whole[0]
 
 
 @dataclass(frozen=True, slots=True)

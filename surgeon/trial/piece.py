@@ -53,6 +53,8 @@ class Piece:
         ends_early: Whether more may lie behind the match than was looked at.
         windows: Lengths that pools of the original go over, and how long each is at least.
         joined: Lengths of parts that the original joins along another axis, which are equal.
+        laid: Lengths of what the original adds to another value, as long as it there, or 1.
+        broadcast: Those of the symbols that lengths are broadcast to in front of it, with these.
         places: What the original's nodes allow integers to hold, by name, as `placing` has it.
     """
 
@@ -70,6 +72,8 @@ class Piece:
     ends_early: bool
     windows: Sequence[tuple[Dim, int]] = ()
     joined: Sequence[tuple[Dim, Dim]] = ()
+    laid: Sequence[tuple[Dim, Dim]] = ()
+    broadcast: Mapping[str, Sequence[Dim]] = field(default_factory=dict)
     places: Mapping[str, Bound] = field(default_factory=dict)
 
     def key(self, rule: Rule) -> str:
@@ -95,7 +99,7 @@ class Piece:
             known = (fact.dtype, fact.shape, value, fact.unit_axis, fact.not_negative)
             text = f"{number(tensor.name)}:{known}"
             digest.update(text.encode())
-        digest.update(f"{sorted(self.counts)}".encode())
+        digest.update(f"{sorted(self.counts)}{sorted(self.broadcast.items())}".encode())
         for name, array in self.constants.items():
             digest.update(f"{number(name)}:{array.dtype}{array.shape}".encode())
             if name not in self.passed:
@@ -131,7 +135,7 @@ class Piece:
         Raises:
             KeyError: A symbol has none.
             ValueError: A dimension comes out negative, an input too large, or the original's pools
-                and joins are not defined there.
+                and joins, or what is broadcast in front of it, are not defined there.
         """
         self._defined(point)
         drawn = {
@@ -151,6 +155,8 @@ class Piece:
     def _defined(self, point: Mapping[str, int]) -> None:
         """Refuse sizes at which onnxruntime runs the original, and ONNX says nothing of it.
 
+        And those that the model does not have in this place.
+
         Raises:
             ValueError: Says why.
         """
@@ -161,6 +167,23 @@ class Piece:
             told = dims.symbols(one) | dims.symbols(other) <= point.keys()
             if told and dims.evaluate(one, point) != dims.evaluate(other, point):
                 raise ValueError("parts of other lengths joined")
+        for one, other in self.laid:
+            told = dims.symbols(one) | dims.symbols(other) <= point.keys()
+            if told and dims.evaluate(one, point) not in (1, dims.evaluate(other, point)):
+                raise ValueError("a batch that is added to another one")
+        for name, among in self.broadcast.items():
+            if name in point and point[name] != _broadcast(among, point, point[name]):
+                raise ValueError("a length that nothing is broadcast to")
+
+    def fitted(self, point: Mapping[str, int]) -> dict[str, int]:
+        """The sizes, but for lengths that others are broadcast to: those are as these say."""
+        found = dict(point)
+        for _ in self.broadcast:  # as often as one may rest on another
+            for name, among in self.broadcast.items():
+                with suppress(ValueError):  # no size of these: it is left out when it is drawn
+                    if name in found:
+                        found[name] = _broadcast(among, found, found[name])
+        return found
 
     def _reads(self) -> Iterator[tuple[str, list[str]]]:
         for node in self.nodes:
@@ -292,6 +315,21 @@ def _is_short(array: Array, kinds: str) -> bool:
 def _symbols(shape: tuple[Dim, ...]) -> frozenset[str]:
     """The symbols in a shape."""
     return frozenset().union(*(dims.symbols(d) for d in shape))
+
+
+def _broadcast(among: Sequence[Dim], point: Mapping[str, int], free: int) -> int:
+    """What lengths are broadcast to, or `free` where that is not told by those that have a size.
+
+    Raises:
+        ValueError: They are not broadcast to one another, or are none.
+    """
+    known = [dims.evaluate(dim, point) for dim in among if dims.symbols(dim) <= point.keys()]
+    longer = {length for length in known if length != 1}
+    if len(longer) > 1:
+        raise ValueError("lengths that are not broadcast to one another")
+    if longer:
+        return longer.pop()
+    return 1 if len(known) == len(among) else free
 
 
 def _shape(fact: Fact, point: Mapping[str, int]) -> tuple[int, ...]:

@@ -69,7 +69,7 @@ def wide(piece: Piece, at: Point) -> Point:
     free = [name for name, high in piece.symbols.items() if high is None]
     if len(free) != len(piece.symbols) or piece.counts or len(free) not in _WIDE:
         return at
-    return dict(zip(free, _WIDE[len(free)], strict=True))
+    return piece.fitted(dict(zip(free, _WIDE[len(free)], strict=True)))
 
 
 def _related(piece: Piece) -> Iterator[tuple[int, ...]]:
@@ -93,6 +93,7 @@ def _each(piece: Piece, choices: Iterable[Sequence[int]]) -> Iterator[Point]:
             name: min(size, size if high is None else high)
             for (name, high), size in zip(piece.symbols.items(), turns, strict=False)
         }
+        point = piece.fitted(point)
         key = tuple(point.values())
         if key not in seen:
             seen.add(key)
@@ -118,4 +119,4 @@ def _beyond(piece: Piece, at: Point) -> Iterator[Point]:
     free = [name for name, high in piece.symbols.items() if high is None]
     wanted = [(name, size) for size in piece.sizes for name in free]
     for name, size in wanted[:_MOST_SIZES]:
-        yield {**at, name: size + 1}
+        yield piece.fitted({**at, name: size + 1})

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from surgeon.declared import is_sequence, tensor_of
+from surgeon.declared import is_sequence, length_of, tensor_of
 from surgeon.verify.limits import FREE, Bound, Dim, Input
 from surgeon.verify.specs import Spec, fitting
 
@@ -56,10 +56,8 @@ def _input(
         dims = list(given)
     else:
         for axis, dim in enumerate(tensor.shape.dim):
-            if dim.HasField("dim_value") and dim.dim_value >= 0:
-                dims.append(dim.dim_value)
-            else:
-                dims.append(dim.dim_param or f"{value.name}.{axis}")
+            length = length_of(dim)
+            dims.append(dim.dim_param or f"{value.name}.{axis}" if length is None else length)
     if tensor.elem_type == onnx.TensorProto.STRING:
         dtype: np.dtype[Any] = np.dtype(object)
     else:
