@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.cleaning import order_of
 from surgeon.builders.own_constants import one_a_channel, operand_behind, own_weight
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array, same_dims
@@ -152,6 +153,21 @@ def matmul_as_gemm(draft: Draft, match: Match) -> gs.Tensor:
     if facts.of(b).rank not in (0, 1, 2):
         raise Refused("what is added is no number, vector or matrix")
     return draft.op("Gemm", left, right, b)
+
+
+def transposed_into_gemm(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Gemm that takes an operand turned, or no longer does, in place of a Transpose of it."""
+    node, turned = match.root, match.values["t"]
+    assert turned is not None
+    transpose: gs.Node = turned.inputs[0]
+    if order_of(transpose, 2) != [1, 0]:
+        raise Refused("its Transpose leaves the axes as they are")
+    key = "transA" if node.inputs[0] is turned else "transB"
+    attributes = {name: value for name, value in node.attrs.items() if name != key}
+    if not attribute_of(node, key):
+        attributes[key] = 1
+    operands = [transpose.inputs[0] if t is turned else t for t in node.inputs]
+    return draft.op("Gemm", *operands, **attributes)
 
 
 def gemm_onto_gemm(draft: Draft, match: Match) -> gs.Tensor:

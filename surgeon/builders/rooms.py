@@ -70,7 +70,10 @@ _HELD: Mapping[str, str] = {
     ),
     "lengths": "shape_of_source",
     "levelled": "lines_as_planes resized_lines_as_planes",
-    "linear": "gemm_of_rows gemm_onto_gemm matmul_as_gemm pad_into_window shift_into_linear",
+    "linear": (
+        "gemm_of_rows gemm_onto_gemm matmul_as_gemm pad_into_window shift_into_linear "
+        "transposed_into_gemm"
+    ),
     "lists": (
         "list_in_order list_of_one number_as_list one_hot_of_sizes shapes_in_a_row where_of_lists"
     ),
