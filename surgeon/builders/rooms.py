@@ -70,10 +70,7 @@ _HELD: Mapping[str, str] = {
     ),
     "lengths": "shape_of_source",
     "levelled": "lines_as_planes resized_lines_as_planes",
-    "linear": (
-        "gemm_of_rows gemm_onto_gemm matmul_as_gemm pad_into_window shift_into_linear "
-        "transposed_into_gemm"
-    ),
+    "linear": ("gemm_of_rows gemm_onto_gemm matmul_as_gemm shift_into_linear transposed_into_gemm"),
     "lists": (
         "list_in_order list_of_one number_as_list one_hot_of_sizes shapes_in_a_row where_of_lists"
     ),
@@ -102,6 +99,7 @@ _HELD: Mapping[str, str] = {
         "joined_but_nothing sizes_said_once slice_bounds split_to_the_rest squeeze_of_ones "
         "without_axes"
     ),
+    "padded": "pad_into_window",
     "padding": "pad_to_concat",
     "pairs": "qlinear_conv_as_pairs qlinear_matmul_as_pairs",
     "parallel": "conv_and_conv conv_and_norm",
