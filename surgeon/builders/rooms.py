@@ -128,7 +128,7 @@ _HELD: Mapping[str, str] = {
     "regions": "roi_align_as_gathers",
     "regrouped": "regrouped",
     "repeated": "product_without_expand repeated_as_gather transpose_before_expand",
-    "repeats": "clip_chain reduced_nothing twice_the_same",
+    "repeats": "clip_chain reduced_nothing twice_the_same whole_already",
     "resizing": "interpolation_as_products nearest_as_copies sizes_as_scales",
     "rotary": "rotary_embedding_as_products",
     "rows": "rows_between_views",
