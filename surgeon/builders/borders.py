@@ -10,7 +10,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.chains import lone_cut
 from surgeon.builders.cleaning import order_of
-from surgeon.builders.linear import sides_of
+from surgeon.builders.padded import sides_of
 from surgeon.facts.fact import same_dims
 from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.linear import sides_of
+from surgeon.builders.padded import sides_of
 from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of

@@ -11,7 +11,8 @@ from surgeon.builders.selections import producer_of
 from surgeon.builders.spreads import least_of, not_given, vanishes
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
-from surgeon.match import Match, attribute_of
+from surgeon.facts.kinds import FLOATS, TRUTH, WHOLE
+from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _SAME = frozenset("Reshape Flatten Squeeze Unsqueeze Transpose Expand Tile Slice Identity".split())
@@ -84,15 +85,39 @@ def fill_of(facts: Facts, tensor: gs.Tensor, left: int = _DEEP) -> Array | None:
     found = fill_of(facts, node.inputs[0], left - 1)
     if node.op != "Cast" or found is None:
         return found
-    try:
-        kind = onnx.helper.tensor_dtype_to_np_dtype(int(attribute_of(node, "to")))
-    except (KeyError, TypeError):
+    return cast_number(found, facts.of(node.outputs[0]).dtype or 0)
+
+
+def cast_number(number: Array, dtype: int) -> Array | None:
+    """What a Cast of this type makes of a number; None where runtimes may not agree on it.
+
+    They do on what is kept, and on what a float rounds to in the next narrower type: from double
+    precision to halves some round twice.
+    """
+    if dtype not in TRUTH | WHOLE | FLOATS:
         return None
-    if kind.kind not in "fiub" or not np.isfinite(found).all():
+    kind = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+    if kind.kind not in "fiub" or number.dtype.kind not in "fiub":
         return None
-    turned = found.astype(kind)
-    kept = kind.kind == "b" or (turned.astype(found.dtype) == found).all()
-    return turned if kept else None
+    with np.errstate(all="ignore"):
+        turned = number.astype(kind)
+        kept = (turned.astype(number.dtype) == number).all()
+    if number.dtype.kind == kind.kind == "f":
+        once = (number.dtype.itemsize, kind.itemsize) != (8, 2)
+        return turned if once or kept else None
+    if not np.isfinite(number).all():
+        return None
+    return turned if kept or kind.kind == "b" else None
+
+
+def filled_as_cast(draft: Draft, match: Match) -> gs.Tensor:
+    """What is filled with a number and then cast, filled with the number that the Cast gives."""
+    node, filled = match.root, match.nodes[1]
+    turned = cast_number(number_of(filled), draft.facts.of(node.outputs[0]).dtype or 0)
+    if turned is None:
+        raise Refused("runtimes may not agree on what the Cast makes of its number")
+    made: gs.Tensor = draft.op("ConstantOfShape", filled.inputs[0], value=turned)
+    return made
 
 
 def _chosen(facts: Facts, node: gs.Node, left: int) -> Array | None:

@@ -1,7 +1,7 @@
-"""What stands beside Conv, ConvTranspose, Gemm, MatMul and AveragePool, put into them.
+"""What stands beside Conv, ConvTranspose, Gemm and MatMul, put into them.
 
-Each of the linear operators is y = W x + b for each output channel (axis 1): a summand of the
-channel goes into b, and zeros around x into the operator's own pads. Factors: see `factors`.
+Each of them is y = W x + b for each output channel (axis 1): a summand of the channel goes into b.
+Factors: see `factors`; zeros around x: `padded`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.cleaning import order_of
 from surgeon.builders.own_constants import one_a_channel, operand_behind, own_weight
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array, same_dims
 from surgeon.facts.question import Shape
 from surgeon.match import Match, attribute_of
-from surgeon.opsets import STANDARD
 from surgeon.rewrite import Draft, Refused
 
-_MOST_READERS = 16  # of a Pad, each of which looks at all
 FLOATS = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE})
 
 
@@ -154,6 +153,21 @@ def matmul_as_gemm(draft: Draft, match: Match) -> gs.Tensor:
     return draft.op("Gemm", left, right, b)
 
 
+def transposed_into_gemm(draft: Draft, match: Match) -> gs.Tensor:
+    """y = Gemm that takes an operand turned, or no longer does, in place of a Transpose of it."""
+    node, turned = match.root, match.values["t"]
+    assert turned is not None
+    transpose: gs.Node = turned.inputs[0]
+    if order_of(transpose, 2) != [1, 0]:
+        raise Refused("its Transpose leaves the axes as they are")
+    key = "transA" if node.inputs[0] is turned else "transB"
+    attributes = {name: value for name, value in node.attrs.items() if name != key}
+    if not attribute_of(node, key):
+        attributes[key] = 1
+    operands = [transpose.inputs[0] if t is turned else t for t in node.inputs]
+    return draft.op("Gemm", *operands, **attributes)
+
+
 def gemm_onto_gemm(draft: Draft, match: Match) -> gs.Tensor:
     """The sum of two Gemms as one that begins with the other, which takes the biases of both."""
     (_, first, second), facts = match.nodes[:3], draft.facts
@@ -225,104 +239,3 @@ def _last_axes(shape: Shape, first: Shape, size: Dim) -> list[int] | None:
     last = [d for d in shape[len(first) :] if isinstance(d, int)]
     whole = len(first) + len(last) == len(shape) and shape[: len(first)] == first
     return last if whole and last and math.prod(last) == size != 0 else None
-
-
-# -------------------------------------------------------------------------------------------- Pad
-
-
-def pad_into_window(draft: Draft, match: Match) -> gs.Tensor:
-    """y = Conv or AveragePool of zeros around x: into the operator's own pads.
-
-    A Pad that several read goes into each of them, or stays.
-    """
-    node = match.root
-    padded: gs.Tensor = node.inputs[0]
-    if draft.surgery.is_output(padded):
-        raise Refused("the Pad gives an output")
-    if len(padded.outputs) > _MOST_READERS:
-        raise Refused(f"more than {_MOST_READERS} read the Pad")
-    for reader in padded.outputs:
-        if reader.op not in ("Conv", "AveragePool") or (reader.domain or "") not in STANDARD:
-            raise Refused(f"{reader.op} reads the Pad too")
-        if reader.inputs[0] is not padded or any(t is padded for t in reader.inputs[1:]):
-            raise Refused("another operand is the Pad too")
-        if reader is not node:
-            _padded(draft, reader)
-    pad: gs.Node = padded.inputs[0]
-    return draft.op(node.op, pad.inputs[0], *node.inputs[1:], **_padded(draft, node))
-
-
-def _padded(draft: Draft, node: gs.Node) -> dict[str, Any]:
-    """The attributes of a Conv or AveragePool with the Pad in front of it taken in.
-
-    An AveragePool counts the zeros of a Pad, so it must count its own: where it counts them
-    already, or has none of its own.
-
-    Raises:
-        Refused: It cannot take the Pad.
-    """
-    pad: gs.Node = node.inputs[0].inputs[0]
-    rank = draft.facts.of(pad.inputs[0]).rank
-    if rank is None:
-        raise Refused("its rank is not known")
-    sides = _zeros(draft, pad, rank)
-    if any(sides[axis] or sides[axis + rank] for axis in (0, 1)):
-        raise Refused("the Pad adds samples or channels")
-    if min(sides) < 0:
-        raise Refused("the Pad takes elements away")
-    if (attribute_of(node, "auto_pad") or "NOTSET") not in ("NOTSET", "VALID", b"NOTSET", b"VALID"):
-        raise Refused("its own pads depend on the size of its input")
-    own = [int(n) for n in attribute_of(node, "pads") or [0] * (2 * (rank - 2))]
-    added = [*sides[2:rank], *sides[rank + 2 :]]
-    attributes = {k: v for k, v in node.attrs.items() if k != "auto_pad"}
-    attributes["pads"] = [a + b for a, b in zip(own, added, strict=True)]
-    if node.op == "AveragePool":
-        if attribute_of(node, "ceil_mode"):
-            raise Refused("with `ceil_mode` its last window depends on where the input ends")
-        if any(n != 1 for n in attribute_of(node, "dilations") or ()):
-            raise Refused("with `dilations` runtimes do not agree on what is counted")
-        if any(own) and not attribute_of(node, "count_include_pad"):
-            raise Refused("it leaves its own pads out of the mean, and would have to count the Pad")
-        reach = [int(n) for n in attribute_of(node, "kernel_shape")] * 2
-        if any(n >= size for n, size in zip(attributes["pads"], reach, strict=True)):
-            raise Refused("runtimes want pads that are smaller than the window")
-        attributes["count_include_pad"] = 1
-    return attributes
-
-
-def _zeros(draft: Draft, pad: gs.Node, rank: int) -> list[int]:
-    """The pads of a Pad with zeros, of all axes: starts, then ends.
-
-    Raises:
-        Refused: It adds other values, or how many is known at run time only.
-    """
-    if (attribute_of(pad, "mode") or "constant") not in ("constant", b"constant"):
-        raise Refused("the Pad adds no zeros")
-    sides = sides_of(draft, pad, rank)
-    if len(pad.inputs) > 2 and not pad.inputs[2].is_empty():
-        value = array_of(draft, pad, 2)
-        if value is None or (value != 0).any():
-            raise Refused("the Pad adds no zeros")
-    return sides
-
-
-def sides_of(draft: Draft, pad: gs.Node, rank: int) -> list[int]:
-    """The pads of a Pad, of all axes: starts, then ends.
-
-    Raises:
-        Refused: How many they are is known at run time only.
-    """
-    pads = array_of(draft, pad, 1)
-    if pads is None:
-        raise Refused("the pads are computed at run time")
-    axes: list[int] = list(range(rank))
-    if len(pad.inputs) > 3 and not pad.inputs[3].is_empty():
-        given = array_of(draft, pad, 3)
-        if given is None:
-            raise Refused("the axes of the Pad are computed at run time")
-        axes = [int(n) % rank for n in given.reshape(-1)]
-    sides = [0] * (2 * rank)
-    for index, axis in enumerate(axes):
-        sides[axis] = int(pads.reshape(-1)[index])
-        sides[axis + rank] = int(pads.reshape(-1)[index + len(axes)])
-    return sides

@@ -11,7 +11,9 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.parts import squeeze
 from surgeon.facts.fact import Array
 from surgeon.facts.kinds import FLOATS, TRUTH, WHOLE
+from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
+from surgeon.opsets import STANDARD
 from surgeon.rewrite import Draft, Refused
 
 _ROUNDING = frozenset({"Ceil", "Floor", "Round"})
@@ -30,6 +32,49 @@ def twice_the_same(draft: Draft, match: Match) -> gs.Tensor:
         draft.premises.append(x)
         return x
     raise Refused(f"{node.op} may change what {inner.op} gives")
+
+
+def whole_already(draft: Draft, match: Match) -> gs.Tensor:
+    """Whole numbers within the range of an integer type, which a Cast there and back leaves."""
+    clip, facts = match.nodes[2], draft.facts
+    clipped, between = clip.outputs[0], facts.of(match.root.inputs[0]).dtype
+    if between not in WHOLE or facts.of(clipped).dtype != facts.of(match.root.outputs[0]).dtype:
+        raise Refused("it is not cast to whole numbers and back")
+    if facts.of(clipped).dtype not in FLOATS or not _is_whole(draft, clip.inputs[0]):
+        raise Refused("what is clipped is not known to be whole")
+    bounds = [facts.array(t) for t in clip.inputs[1:] if not t.is_empty()]
+    ends = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(between))
+    if len(bounds) != 2 or not all(
+        b is not None and b.size == 1 and float(b.item()).is_integer() for b in bounds
+    ):
+        raise Refused("it is not clipped to whole numbers that are known")
+    if not all(ends.min <= int(b.item()) <= ends.max for b in bounds if b is not None):
+        raise Refused("it may leave the range of the whole numbers")
+    draft.premises.append(clipped)
+    return clipped
+
+
+def _is_whole(draft: Draft, tensor: gs.Tensor) -> bool:
+    """Whether a float is a whole number, infinity or NaN, by what makes it."""
+    waiting = [tensor]
+    while waiting:
+        at = waiting.pop()
+        array = draft.facts.array(at)
+        if array is not None:
+            if array.dtype.kind != "f" or (np.trunc(array) != array).any():
+                return False
+            continue
+        node = maker_of(at)
+        if node is None or (node.domain or "") not in STANDARD:
+            return False
+        if node.op in ("Add", "Sub"):  # of whole numbers; what rounds is larger, and is whole too
+            waiting += node.inputs
+        elif node.op == "Cast":
+            if draft.facts.of(node.inputs[0]).dtype not in WHOLE | TRUTH:
+                return False
+        elif node.op not in _ROUNDING:
+            return False
+    return True
 
 
 # ----------------------------------------------------------------------------------------- bounds

@@ -48,6 +48,7 @@ _HELD: Mapping[str, str] = {
         "unique_as_runs"
     ),
     "factors": "factor_before factor_behind factor_of_both negative_behind",
+    "fills": "filled_as_cast",
     "forked": "factor_before_all factor_of_forked",
     "gathered": "product_of_few_axes steps_as_gather windows_at_once",
     "grids": "axes_before_expand fill_as_view stack_in_rows",
@@ -70,7 +71,7 @@ _HELD: Mapping[str, str] = {
     ),
     "lengths": "shape_of_source",
     "levelled": "lines_as_planes resized_lines_as_planes",
-    "linear": "gemm_of_rows gemm_onto_gemm matmul_as_gemm pad_into_window shift_into_linear",
+    "linear": ("gemm_of_rows gemm_onto_gemm matmul_as_gemm shift_into_linear transposed_into_gemm"),
     "lists": (
         "list_in_order list_of_one number_as_list one_hot_of_sizes shapes_in_a_row where_of_lists"
     ),
@@ -99,6 +100,7 @@ _HELD: Mapping[str, str] = {
         "joined_but_nothing sizes_said_once slice_bounds split_to_the_rest squeeze_of_ones "
         "without_axes"
     ),
+    "padded": "pad_into_window",
     "padding": "pad_to_concat",
     "pairs": "qlinear_conv_as_pairs qlinear_matmul_as_pairs",
     "parallel": "conv_and_conv conv_and_norm",
@@ -126,7 +128,7 @@ _HELD: Mapping[str, str] = {
     "regions": "roi_align_as_gathers",
     "regrouped": "regrouped",
     "repeated": "product_without_expand repeated_as_gather transpose_before_expand",
-    "repeats": "clip_chain reduced_nothing twice_the_same",
+    "repeats": "clip_chain reduced_nothing twice_the_same whole_already",
     "resizing": "interpolation_as_products nearest_as_copies sizes_as_scales",
     "rotary": "rotary_embedding_as_products",
     "rows": "rows_between_views",
@@ -171,7 +173,7 @@ _HELD: Mapping[str, str] = {
         "pool_without_batch same_as_pads stated_attributes stated_pads "
         "uneven_pads_apart"
     ),
-    "zeros": "plus_zero zero_state",
+    "zeros": "plus_zero without_zero_bias zero_state",
 }
 # Which room of this package has a builder; it is imported when one of its builders is asked for.
 ROOMS: Mapping[str, str] = {name: room for room, names in _HELD.items() for name in names.split()}

@@ -1,4 +1,4 @@
-"""What is zero: a summand, which changes no value but the sign of a zero, and a first state."""
+"""What is zero: a summand or bias, which changes but the sign of a zero, and a first state."""
 
 from __future__ import annotations
 
@@ -51,6 +51,19 @@ def plus_zero(draft: Draft, match: Match) -> gs.Tensor:
     if teller and not _is_upright(facts, x):
         raise Refused(f"it may matter whether it is 0.0 or -0.0: {teller}")
     return x
+
+
+def without_zero_bias(draft: Draft, match: Match) -> gs.Tensor:
+    """A Conv or ConvTranspose without its bias of zeros, where nothing tells 0.0 and -0.0 apart."""
+    node = match.root
+    bias = draft.facts.array(node.inputs[2])
+    if bias is None or bias.dtype.kind != "f" or bias.any():
+        raise Refused("its bias is not known to be zero everywhere")
+    teller = "" if np.signbit(bias).all() else _tells_zeros_apart(draft, node.outputs[0])
+    if teller:
+        raise Refused(f"it may matter whether it is 0.0 or -0.0: {teller}")
+    y: gs.Tensor = draft.op(node.op, *node.inputs[:2], **node.attrs)
+    return y
 
 
 def _tells_zeros_apart(draft: Draft, start: gs.Tensor) -> str:

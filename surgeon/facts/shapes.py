@@ -225,8 +225,8 @@ def shape_value(shape: Shape, attributes: Mapping[str, Any]) -> Array:
 _SAME = (
     "BatchNormalization CastLike Clip CumSum Dropout GroupNormalization Hardmax "
     "InstanceNormalization LRN LayerNormalization LogSoftmax LpNormalization "
-    "MeanVarianceNormalization RMSNormalization Scatter ScatterElements ScatterND "
-    "SimplifiedLayerNormalization Softmax Trilu".split()
+    "MeanVarianceNormalization MemcpyFromHost MemcpyToHost RMSNormalization Scatter "
+    "ScatterElements ScatterND SimplifiedLayerNormalization Softmax Trilu".split()
 )
 COMPARES = frozenset(
     "And Or Xor Not Equal Less LessOrEqual Greater GreaterOrEqual IsNaN IsInf".split()

@@ -23,7 +23,7 @@ FREE_DOMAINS = frozenset(
 )
 """Domains in the normal form, of runtimes or of other tools, that ONNX has no schemas for."""
 
-OF_RUNTIMES = frozenset({"SimplifiedLayerNormalization"})
+OF_RUNTIMES = frozenset({"MemcpyFromHost", "MemcpyToHost", "SimplifiedLayerNormalization"})
 """Operators that onnxruntime puts into ONNX's own domain, which has no schemas for them."""
 
 OLDEST_OPSET = 9
