@@ -81,6 +81,12 @@ TWICE = {
         "clean",
         f"(float[n] x, int64[1] i) => (float y) {{ {JOINED} y = Reshape (x, v24) }}",
     ),
+    "a whole number": (
+        "clean",
+        "(float[n] x) => (float[n] y) <float low = {0.0}, float high = {255.0}> "
+        f"{{ v0 = Round (x) {steps('{b} = Add ({a}, {a})', 60)} "
+        "c = Clip (v60, low, high) q = Cast <to = 2> (c) y = Cast <to = 1> (q) }",
+    ),
     "sizes": (
         "resize-decompose",
         "(float[n] x, int64[1] i) => (float y) "

@@ -56,9 +56,12 @@ def whole_already(draft: Draft, match: Match) -> gs.Tensor:
 
 def _is_whole(draft: Draft, tensor: gs.Tensor) -> bool:
     """Whether a float is a whole number, infinity or NaN, by what makes it."""
-    waiting = [tensor]
+    waiting, seen = [tensor], set()
     while waiting:
         at = waiting.pop()
+        if id(at) in seen:  # values that are added to themselves, again and again
+            continue
+        seen.add(id(at))
         array = draft.facts.array(at)
         if array is not None:
             if array.dtype.kind != "f" or (np.trunc(array) != array).any():
