@@ -11,6 +11,12 @@ from surgeon.expressions import Expression
 LISTED = "Use literals, names, arithmetic, comparisons and the listed functions, or a builder."
 
 
+def error_of(text: str) -> str:
+    with pytest.raises(RecipeError) as caught:
+        Expression.parse(text, HERE)
+    return str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -79,9 +85,7 @@ LISTED = "Use literals, names, arithmetic, comparisons and the listed functions,
     ],
 )
 def test_what_is_no_expression_of_the_closed_kind(text: str, message: str) -> None:
-    with pytest.raises(RecipeError) as caught:
-        Expression.parse(text, HERE)
-    assert str(caught.value) == f"r.yaml:{message}"
+    assert error_of(text) == f"r.yaml:{message}"
 
 
 @pytest.mark.parametrize(
@@ -130,9 +134,7 @@ def test_what_is_no_expression_of_the_closed_kind(text: str, message: str) -> No
     ],
 )
 def test_what_is_never_true_whatever_the_model(text: str, message: str) -> None:
-    with pytest.raises(RecipeError) as caught:
-        Expression.parse(text, HERE)
-    assert str(caught.value) == f"r.yaml:{message}"
+    assert error_of(text) == f"r.yaml:{message}"
 
 
 @pytest.mark.parametrize(
