@@ -6,13 +6,16 @@ from typing import Any
 
 import onnx
 import onnx.parser
+import typer
 from command import run
 
 import surgeon
-from surgeon.cli import EXIT_CODES
+from surgeon.cli import EXIT_CODES, app
+from surgeon.targets import targets
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+OTHERS = (ROOT / "docs" / "from-other-tools.md").read_text(encoding="utf-8")
 WHICH = (ROOT / "docs" / "which.md").read_text(encoding="utf-8")
 BUNDLED = {p.stem for p in (ROOT / "recipes").glob("*.yaml") if not p.stem.endswith(".cases")}
 
@@ -71,3 +74,19 @@ def test_the_recipes_beside_complaints_are_there() -> None:
     recipes = {word for word in beside if re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", word)}
     assert recipes
     assert recipes - BUNDLED <= {"in-front", "lower-opset", "raise-opset", "ir-version"}
+
+
+def test_what_stands_beside_options_of_other_tools_is_there() -> None:
+    beside = {word for row in OTHERS.splitlines() for word in named(row.rpartition(" | ")[2])}
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
+    inner = [each for each in group.commands.values() if isinstance(each, typer.core.TyperGroup)]
+    commands = [*group.commands.values(), *(c for each in inner for c in each.commands.values())]
+    options = {name for each in commands for option in each.params for name in option.opts}
+    assert {word for word in beside if word.startswith("--")} <= options
+    codes = re.findall(r"`surgeon (\w+)", OTHERS)
+    assert {*codes} <= group.commands.keys()
+    names = {word for word in beside if re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", word)}
+    rules = {rule.id for rule in surgeon.Recipe.load("clean").rules}
+    assert names - BUNDLED - rules <= {"in-front", "coreml-mlprogram"}
+    assert {"coreml-mlprogram", "nnapi"} <= {*targets()}
