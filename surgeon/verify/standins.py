@@ -16,6 +16,7 @@ from zlib import crc32
 import onnx
 from onnx import TensorProto, helper
 
+from surgeon.declared import length_of
 from surgeon.nested import bodies, every_body, every_node
 from surgeon.reference.arguments import is_foreign
 from surgeon.reference.plan import reads, without_calls
@@ -138,7 +139,8 @@ class _Declared:
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
-    return dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
+    length = length_of(dim)
+    return dim.dim_param or None if length is None else length
 
 
 @dataclass
