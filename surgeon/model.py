@@ -256,7 +256,9 @@ class Model:
         initializers = writer.without_weights(self.graph, out.graph)
         for function in self.graph.functions:
             out.functions.append(writer.function(function))
-        before, now = [self.proto.graph, *self.proto.functions], [out.graph, *out.functions]
+        trained = [g for t in self.proto.training_info for g in (t.initialization, t.algorithm)]
+        before = [self.proto.graph, *self.proto.functions, *trained]
+        now = [out.graph, *out.functions, *trained]
         out.opset_import.extend(imports(self.proto.opset_import, self.opset, before, now))
         for key, text in self.stamps.items():
             set_property(out.metadata_props, key, text)

@@ -10,8 +10,8 @@ import onnx
 import onnx_graphsurgeon as gs
 from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
 
+from surgeon import nested
 from surgeon.links import bodies, current, named_inputs
-from surgeon.spelling import ATEN_DOMAINS, PRIM_DOMAINS
 
 FIRST_IR_WITH_FREE_INITIALIZERS = 4  # before, every initializer had to be a graph input too
 FIRST_IR_WITH_NODE_METADATA = 10
@@ -133,9 +133,10 @@ class Writer:
 def imports(
     original: Any, opset: int, before: Sequence[Any], now: Sequence[Any]
 ) -> list[onnx.OperatorSetIdProto]:
-    """The operator sets that were imported, but for those whose last node went, and new ones.
+    """The operator sets that were imported and have a node, and new ones.
 
-    PyTorch's exporter imports its own wherever something may fall back: they need a node to stay.
+    PyTorch's exporter imports its own wherever something may fall back, and onnxruntime's sessions
+    all that they know: of ONNX's own domains an older runtime refuses the version, used or not.
 
     Args:
         original: What was imported.
@@ -145,9 +146,7 @@ def imports(
     """
     are, imported = _domains(now), {_plain(e.domain) for e in original}
     were = _domains(before) if are ^ imported else are
-    gone = were - are - {""}
-    gone |= (ATEN_DOMAINS | PRIM_DOMAINS) - are
-    kept = [e for e in original if _plain(e.domain) not in gone]
+    kept = [e for e in original if _plain(e.domain) in are | {""}]
     missing = are - were - imported
     made = (onnx.helper.make_opsetid(d, 1 if d else opset) for d in sorted(missing))
     return [*kept, *made]
@@ -160,7 +159,7 @@ def _domains(graphs: Sequence[Any]) -> set[str]:
     while stack:
         for node in stack.pop().node:
             used.add(_plain(node.domain))
-            stack.extend(a.g for a in node.attribute if a.HasField("g"))
+            stack.extend(nested.bodies(node))
     return used
 
 

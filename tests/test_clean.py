@@ -369,3 +369,28 @@ def test_equal_weights_stand_in_the_file_once() -> None:
     assert arrays.keys() - left == {"same"}
     assert result.report.housekeeping["equal initializers merged"] == 1
     assert not surgeon.apply(result.model.to_proto(), "clean").model.changed
+
+
+def test_imports_that_no_node_needs_go_with_a_change() -> None:
+    """What onnxruntime's sessions import; of ONNX's own an older runtime refuses the version."""
+    inner = "then_branch = t () => (float[2] p) { p = com.microsoft.Gelu (a) }, "
+    inner += "else_branch = e () => (float[2] q) { q = my.twice (a) }"
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["": 17, "ai.onnx.ml": 5,
+        "com.microsoft": 1, "my": 1, "inside": 3, "ai.onnx.preview.training": 1, "spare": 2]>
+        g (float[2] x, bool c) => (float[2] y) {{
+            b = Identity (x)
+            a = Relu (b)
+            y = If (c) <{inner}>
+        }}
+        <domain: "my", opset_import: ["": 17, "inside": 3]>
+        twice (x) => (y) {{ y = inside.Op (x) }}""")
+    result = surgeon.apply(model, "gelu-fuse", verify=False)
+    assert not result.model.changed
+    assert len(result.model.to_proto().opset_import) == 7
+    after = surgeon.apply(model, "clean", verify=False).model.to_proto()
+    kept = {entry.domain for entry in after.opset_import}
+    assert {"", "com.microsoft", "inside"} <= kept
+    assert not kept & {"ai.onnx.ml", "ai.onnx.preview.training", "spare"}
+    model.training_info.add().algorithm.node.add(op_type="Adam", domain="ai.onnx.preview.training")
+    after = surgeon.apply(model, "clean", verify=False).model.to_proto()
+    assert "ai.onnx.preview.training" in {entry.domain for entry in after.opset_import}
