@@ -216,3 +216,17 @@ def test_sparse_initializers_are_not_lost(read: str) -> None:
     indices = numpy_helper.from_array(np.array([1], I64), "s_indices")
     proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [3]))
     hold(proto, {"x": noise(3)})
+
+
+def test_an_initializer_that_stands_twice_and_says_the_same_is_one() -> None:
+    """Converters to halves leave it; onnxruntime loads it, and none that says something else."""
+    proto = parse(
+        "g (float[n,3] x) => (float[n,3] y) { a = Add (x, k) b = Identity (a) y = Mul (b, k) }"
+    )
+    for _ in range(2):
+        proto.graph.initializer.append(numpy_helper.from_array(np.float32([1, 2, 3]), "k"))
+    result = surgeon.apply(proto, "clean", require="equivalent")
+    assert [t.name for t in result.model.to_proto().graph.initializer] == ["k"]
+    proto.graph.initializer[1].CopyFrom(numpy_helper.from_array(np.float32([1, 2, 4]), "k"))
+    with pytest.raises(surgeon.ModelError, match="two initializers are called `k`"):
+        surgeon.apply(proto, "clean")

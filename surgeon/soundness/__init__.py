@@ -158,13 +158,12 @@ def _given(scope: Scope) -> set[str]:
             raise Broken(f"two inputs are called {quoted(name)}")
         given.add(name)
     if isinstance(graph, onnx.GraphProto):
-        initializers = set()
-        sparse = (s.values.name for s in graph.sparse_initializer)
-        for name in (*(t.name for t in graph.initializer), *sparse):
-            if name in initializers:
-                raise Broken(f"two initializers are called {quoted(name)}")
-            initializers.add(name)
-        given |= initializers
+        initializers: dict[str, onnx.TensorProto] = {}
+        for tensor in (*graph.initializer, *(s.values for s in graph.sparse_initializer)):
+            known = initializers.setdefault(tensor.name, tensor)
+            if known is not tensor and known != tensor:  # equal ones onnxruntime takes for one
+                raise Broken(f"two initializers are called {quoted(tensor.name)}")
+        given |= initializers.keys()
     for node in scope.nodes:
         for name in node.outputs:
             if name and name in given:
