@@ -40,8 +40,12 @@ def rename_constants(surgery: Surgery, names: Set[str]) -> None:
                     tensor.name = surgery.fresh(tensor.name)
 
 
-def tidy_weights(model: Model, facts: Facts) -> Counter[str]:
-    """Initializers that nobody reads, or that say what another does, go; how many of each."""
+def tidied(model: Model, facts: Facts) -> Counter[str]:
+    """Initializers that nobody reads, or that say what another does, go; how many of each.
+
+    So do imports that no node needs, with what changes.
+    """
+    model.plain = True
     done = {
         "equal initializers merged": _merge_equal_weights(model, facts),
         "initializers dropped that nobody reads": _drop_unread_weights(model),

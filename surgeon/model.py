@@ -71,6 +71,7 @@ class Model:
         self.path = path
         self.folder = path.parent if path else folder
         self.changed = False
+        self.plain = False  # whether what nobody needs is left out of what is written
         self.stamps: dict[str, str] = {}
         inputs = {value.name for value in proto.graph.input}
         self.overridable = {t.name for t in proto.graph.initializer if t.name in inputs}
@@ -259,7 +260,8 @@ class Model:
         trained = [g for t in self.proto.training_info for g in (t.initialization, t.algorithm)]
         before = [self.proto.graph, *self.proto.functions, *trained]
         now = [out.graph, *out.functions, *trained]
-        out.opset_import.extend(imports(self.proto.opset_import, self.opset, before, now))
+        told = self.proto.opset_import, self.opset, before, now
+        out.opset_import.extend(imports(*told, plain=self.plain))
         for key, text in self.stamps.items():
             set_property(out.metadata_props, key, text)
         return out, initializers

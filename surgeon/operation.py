@@ -22,7 +22,7 @@ from surgeon.errors import OpsetError, SurgeonError
 from surgeon.facts import Facts
 from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
-from surgeon.housekeeping import TAKEN, rename_constants, tidy_weights
+from surgeon.housekeeping import TAKEN, rename_constants, tidied
 from surgeon.lost import LOST, may_have_lost
 from surgeon.meanings import Meanings
 from surgeon.model import Model
@@ -268,7 +268,7 @@ class Operation:
         )
         fired = sweep.run()
         if tidy:
-            self.notes.housekeeping.update(tidy_weights(self.model, self.facts))
+            self.notes.housekeeping.update(tidied(self.model, self.facts))
         self.misses = self.misses + list(self.notes.misses)
         # what an earlier recipe folded on its way counts, where this one says that it does, and so
         # does an operator that this one is about, of constants: it is not to be there

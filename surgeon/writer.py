@@ -12,6 +12,7 @@ from onnx_graphsurgeon.ir.tensor import LazyValues, SparseValues
 
 from surgeon import nested
 from surgeon.links import bodies, current, named_inputs
+from surgeon.spelling import ATEN_DOMAINS, PRIM_DOMAINS
 
 FIRST_IR_WITH_FREE_INITIALIZERS = 4  # before, every initializer had to be a graph input too
 FIRST_IR_WITH_NODE_METADATA = 10
@@ -131,22 +132,26 @@ class Writer:
 
 
 def imports(
-    original: Any, opset: int, before: Sequence[Any], now: Sequence[Any]
+    original: Any, opset: int, before: Sequence[Any], now: Sequence[Any], *, plain: bool = False
 ) -> list[onnx.OperatorSetIdProto]:
-    """The operator sets that were imported and have a node, and new ones.
+    """The operator sets that were imported, but for those whose last node went, and new ones.
 
-    PyTorch's exporter imports its own wherever something may fall back, and onnxruntime's sessions
-    all that they know: of ONNX's own domains an older runtime refuses the version, used or not.
+    PyTorch's exporter imports its own wherever something may fall back: they need a node to stay.
+    So do all others where a plain file is asked for: onnxruntime's sessions import all that they
+    know, and of ONNX's own domains an older runtime refuses the version, used or not.
 
     Args:
         original: What was imported.
         opset: The version of ONNX's own operators, where none of them was imported.
         before: The graphs and functions as they were read.
         now: As they are written.
+        plain: Whether those go that no node needed from the beginning.
     """
     are, imported = _domains(now), {_plain(e.domain) for e in original}
     were = _domains(before) if are ^ imported else are
-    kept = [e for e in original if _plain(e.domain) in are | {""}]
+    gone = (imported if plain else were) - are - {""}
+    gone |= (ATEN_DOMAINS | PRIM_DOMAINS) - are
+    kept = [e for e in original if _plain(e.domain) not in gone]
     missing = are - were - imported
     made = (onnx.helper.make_opsetid(d, 1 if d else opset) for d in sorted(missing))
     return [*kept, *made]
