@@ -53,11 +53,20 @@ def matmul_n_bits(draft: Draft, match: Match) -> gs.Tensor:
     node, c = match.root, Bench(draft)
     if int(node.attrs.get("weight_prepacked", 0)):
         raise Refused("its weights are packed for one machine; take the model before it was packed")
-    if operand(node, 4) is not None:
+    if (groups := operand(node, 4)) is not None and not _is_in_order(draft, node, groups):
         raise Refused("its columns stand in an order of their own (`g_idx`)")
     y: gs.Tensor = c.op("MatMul", node.inputs[0], _columns(c, _of_product(c, node)))
     bias = operand(node, 5)
     return y if bias is None else c.op("Add", y, bias)
+
+
+def _is_in_order(draft: Draft, node: gs.Node, groups: gs.Tensor) -> bool:
+    """Whether each column is of the block in which it stands, as without that operand."""
+    known = draft.facts.array(groups)
+    if known is None:
+        return False
+    in_order = np.arange(int(node.attrs["K"])) // int(node.attrs["block_size"])
+    return np.array_equal(known.reshape(-1), in_order)
 
 
 def matmul_n_bits_exactly(draft: Draft, match: Match) -> gs.Tensor:
