@@ -118,12 +118,12 @@ class Comparison:
         proto = self.original.proto
         if proto.functions or weights_of(proto.graph).size > MOST_LOADED:
             return ""
-        custom = frozenset().union(*(recipe.custom for recipe in recipes))
-        unknown = unknown_operators(proto) if custom else ()
-        if unknown and all(is_declared(name, custom) for name in unknown):
-            return ""
         why = fault_of(proto, folder=self.original.folder)
-        return f"nothing was changed, although {why}" if why else ""
+        custom = frozenset().union(*(recipe.custom for recipe in recipes))
+        unknown = unknown_operators(proto) if why and custom else ()
+        if not why or (unknown and all(is_declared(name, custom) for name in unknown)):
+            return ""
+        return f"nothing was changed, although {why}"
 
     def culprits(self, work: Operation, verdict: Verdict) -> frozenset[Place]:
         """The rewrites with which the result differs; none where they cannot be told."""

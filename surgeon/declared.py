@@ -26,5 +26,11 @@ def length_of(dim: onnx.TensorShapeProto.Dimension) -> int | None:
     return dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None
 
 
+def size_of(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
+    """What a size is declared to be: a number, a name, or nothing that anybody knows."""
+    length = length_of(dim)
+    return dim.dim_param or None if length is None else length
+
+
 def _present(type_: onnx.TypeProto) -> onnx.TypeProto:
     return type_.optional_type.elem_type if type_.HasField("optional_type") else type_

@@ -12,7 +12,7 @@ import onnx
 
 from surgeon.advice import by_count, fit_of
 from surgeon.deciding import deciding
-from surgeon.declared import length_of
+from surgeon.declared import size_of
 from surgeon.errors import ModelError
 from surgeon.external import external_tensors
 from surgeon.files import external_path
@@ -323,11 +323,7 @@ def value_of(value: onnx.ValueInfoProto) -> Value:
         dtype = "string"
     if not tensor.HasField("shape"):
         return Value(value.name, dtype, None)
-    dims = (
-        dim.dim_param or None if (length := length_of(dim)) is None else length
-        for dim in tensor.shape.dim
-    )
-    return Value(value.name, dtype, tuple(dims))
+    return Value(value.name, dtype, tuple(map(size_of, tensor.shape.dim)))
 
 
 def _dynamic(inputs: Sequence[Value]) -> tuple[str, ...]:

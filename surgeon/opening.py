@@ -51,6 +51,8 @@ def fewer(recipes: Sequence[Recipe], names: Collection[str]) -> list[Recipe]:
     Raises:
         RecipeError: None of the recipes has such a rule.
     """
+    if not names:
+        return [*recipes]
     known = {name for recipe in recipes for rule in recipe.rules for name in names_of(rule)}
     for name in names:
         if name not in known:

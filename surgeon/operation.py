@@ -186,7 +186,7 @@ class Operation:
         undone, said = waiting(misses, idle), waiting(misses, set(names) - idle)
         said += staying(self.model, self.facts, [r for r in self.recipes if r.name not in idle])
         costs = cost_of_sizes(self.original, self.before, after)
-        said += [*filter(None, [costs]), *unheard(self.model, self.facts)]
+        said += [*filter(None, [costs]), *unheard(self.model, self.facts, after)]
         noted = self.notes.remarks
         if not self.changed and not dialect.wants_listed(self.original):
             noted = [each for each in noted if each != self.ended]  # its inputs stay as they are

@@ -149,15 +149,23 @@ def waiting(misses: Sequence[Missed], recipes: Collection[str]) -> list[str]:
     ]
 
 
-def unheard(model: Model, facts: Facts) -> list[str]:
-    """That nothing is known behind operators that nobody knows, and what would help."""
-    functions = {(function.domain, function.name) for function in model.graph.functions}
+def unheard(model: Model, facts: Facts, there: Collection[str]) -> list[str]:
+    """That nothing is known behind operators that nobody knows, and what would help.
+
+    Args:
+        model: As it is.
+        facts: What is proven.
+        there: Its operators, as `operators` names them.
+    """
+    own = {full_name(function.domain, function.name) for function in model.graph.functions}
+    strange = {name for name in there if not _is_heard_of(name)} - own
+    if not strange:
+        return []
     names = dict.fromkeys(
-        full_name(node.domain or "", node.op)
+        name
         for graph in model.graphs()
         for node in graph.nodes
-        if (node.domain or "", node.op) not in functions
-        and not _is_heard_of(node.domain or "", node.op)
+        if (name := full_name(node.domain or "", node.op)) in strange
         and any(tensor.outputs and facts.of(tensor).shape is None for tensor in node.outputs)
     )
     if not names:
@@ -168,6 +176,7 @@ def unheard(model: Model, facts: Facts) -> list[str]:
     ]
 
 
-def _is_heard_of(domain: str, operator: str) -> bool:
-    known = domain in (*ATEN_DOMAINS, *PRIM_DOMAINS, "com.microsoft")
-    return known or operator == "ATen" or onnx.defs.has(operator, domain)
+def _is_heard_of(name: str) -> bool:
+    domain, _, operator = name.rpartition(".")
+    known = is_foreign(name) or domain in PRIM_DOMAINS or domain == "com.microsoft"
+    return known or onnx.defs.has(operator, domain)

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from surgeon.declared import length_of
+from surgeon.declared import size_of
 from surgeon.frozen import Frozen
 from surgeon.importer import opset_of
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
@@ -224,10 +224,7 @@ def _shapes(model: onnx.ModelProto) -> Mapping[str, Sequence[Size]]:
     }
     for value in (*inferred.value_info, *inferred.input, *inferred.output):
         if value.type.tensor_type.HasField("shape"):
-            found[value.name] = tuple(
-                dim.dim_param or None if (length := length_of(dim)) is None else length
-                for dim in value.type.tensor_type.shape.dim
-            )
+            found[value.name] = tuple(map(size_of, value.type.tensor_type.shape.dim))
     return found
 
 

@@ -174,8 +174,7 @@ def _of_nodes(found: Inspection) -> Iterator[RenderableType]:
         for foreign in found.foreign:
             table.add_row(f"{foreign.count:,}", _foreign(foreign))
         yield table
-        unheard = [each for each in found.foreign if not (each.runs or each.recipes)]
-        if any(not is_foreign(each.operator) for each in unheard):
+        if any(not (f.runs or f.recipes or is_foreign(f.operator)) for f in found.foreign):
             said = "what nobody knows can be said by a recipe's `functions`: it is compared by them"
             yield Text(f"{said}, and shapes behind it are known", "dim")
     if found.computed_weights:

@@ -16,7 +16,8 @@ from zlib import crc32
 import onnx
 from onnx import TensorProto, helper
 
-from surgeon.declared import length_of
+from surgeon.declared import size_of
+from surgeon.importer import opset_of
 from surgeon.nested import bodies, every_body, every_node
 from surgeon.reference.arguments import is_foreign
 from surgeon.reference.plan import reads, without_calls
@@ -129,18 +130,13 @@ class _Declared:
                 tensor = value.type.tensor_type
                 types[value.name] = tensor.elem_type
                 if tensor.HasField("shape"):
-                    dims[value.name] = [*map(_dim, tensor.shape.dim)]
+                    dims[value.name] = [*map(size_of, tensor.shape.dim)]
         weights = {tensor.name for tensor in model.graph.initializer}
         for value in model.graph.input:
             for axis, dim in enumerate(dims.get(value.name, ())):
                 if isinstance(dim, str) and value.name not in weights:
                     lengths.setdefault(dim, (value.name, axis))
         return cls(types, dims, lengths)
-
-
-def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
-    length = length_of(dim)
-    return dim.dim_param or None if length is None else length
 
 
 @dataclass
@@ -155,7 +151,7 @@ class _Writer:
 
     def write(self) -> str:
         """Why it cannot be done; "" where it is."""
-        opset = next((e.version for e in self.model.opset_import if e.domain in ("", "ai.onnx")), 1)
+        opset = opset_of(self.model) or 1
         if opset < _OLDEST:
             return f"nothing stands in for an operator below opset {_OLDEST}"
         self.types.update(self.declared.types)
