@@ -12,6 +12,7 @@ from onnx import NodeProto
 
 from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError
+from surgeon.meanings import full_name
 from surgeon.notation.pattern import AttributeValue, NodePattern, Pattern
 
 FREE_DOMAINS = frozenset(
@@ -137,15 +138,11 @@ def _homeless(operator: str, where: Location) -> RecipeError:
 def _is_free(domain: str, operator: str, custom: frozenset[str]) -> bool:
     if domain in FREE_DOMAINS or (domain and domain in custom):
         return True
-    return _full_name(domain, operator) in custom | OF_RUNTIMES
-
-
-def _full_name(domain: str, operator: str) -> str:
-    return f"{domain}.{operator}" if domain else operator
+    return full_name(domain, operator) in custom | OF_RUNTIMES
 
 
 def _check(node: NodePattern, operator: str, custom: frozenset[str], *, complete: bool) -> None:
-    name = _full_name(node.domain, operator)
+    name = full_name(node.domain, operator)
     versions = _versions(node.domain, operator)
     if not versions:
         unknown = _unknown(node.domain, operator, custom, node.location)
@@ -157,7 +154,7 @@ def _check(node: NodePattern, operator: str, custom: frozenset[str], *, complete
 
 
 def _unknown(domain: str, operator: str, custom: frozenset[str], where: Location) -> RecipeError:
-    name = _full_name(domain, operator)
+    name = full_name(domain, operator)
     known = _operators().get(domain)
     if known is None:
         declared = {entry for entry in custom if "." in entry}
