@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
@@ -139,23 +139,24 @@ class _Declared:
         return cls(types, dims, lengths)
 
 
-@dataclass
 class _Writer:
-    """Writes stand-ins into a model."""
+    """Writes stand-ins into a model.
 
-    declared: _Declared
-    names: set[str]
-    model: onnx.ModelProto
-    types: dict[str, int] = field(default_factory=dict)
-    dims: dict[str, Sequence[Dim]] = field(default_factory=dict)
+    Args:
+        declared: What the original says.
+        names: The operators that onnxruntime lacks.
+        model: Is changed.
+    """
+
+    def __init__(self, declared: _Declared, names: set[str], model: onnx.ModelProto) -> None:
+        self.names, self.model, self.lengths = names, model, declared.lengths
+        self.types, self.dims = dict(declared.types), dict(declared.dims)
 
     def write(self) -> str:
         """Why it cannot be done; "" where it is."""
         opset = opset_of(self.model) or 1
         if opset < _OLDEST:
             return f"nothing stands in for an operator below opset {_OLDEST}"
-        self.types.update(self.declared.types)
-        self.dims.update(self.declared.dims)
         return self._graph(self.model.graph, opset)
 
     def _graph(self, graph: onnx.GraphProto, opset: int) -> str:
@@ -240,7 +241,7 @@ class _Writer:
     def _length(self, nodes: _Nodes, axis: int, dim: Dim, first: str) -> str:
         if isinstance(dim, int):
             return nodes.integers([dim])
-        value, axis = self.declared.lengths.get(dim or "", (first, axis))
+        value, axis = self.lengths.get(dim or "", (first, axis))
         return nodes.op("Gather", nodes.op("Shape", value), nodes.integers([axis]), axis=0)
 
 
