@@ -113,6 +113,7 @@ class Inspection:
         fault: What it says where it does not.
         fit: Beside the list of a target, where one was asked for.
         cast: Inputs that are only cast before anything computes with them, bytes of an image say.
+        cast_behind: Outputs that could be given in the type in which they are computed.
         turned: Inputs that are only turned, from N,H,W,C to N,C,H,W say.
         made: The recipes that made it, as its own log says.
         deciding: Inputs of a few numbers on which branches, turns of loops or sizes hang.
@@ -149,6 +150,7 @@ class Inspection:
     fault: str = ""
     fit: Fit | None = None
     cast: tuple[str, ...] = ()
+    cast_behind: tuple[str, ...] = ()
     turned: tuple[str, ...] = ()
     made: tuple[str, ...] = ()
     deciding: tuple[str, ...] = ()
@@ -209,7 +211,7 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
     types, weights = types_given(proto), weights_of(proto.graph)
     made = recipes_of(proto.metadata_props)
     sound = _is_sound(model)
-    cast, turned = could_be_left(proto) if sound else ((), ())
+    left = could_be_left(proto) if sound else {}
     odd = oddities(proto) if sound else Oddities()
     return Inspection(
         source=str(path or "<model>"),
@@ -235,9 +237,10 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
         float64=types.count(onnx.TensorProto.DOUBLE) + odd.doubles,
         recipes=helpful(operators),
         fit=None if wanted is None else fit_of(proto, operators, wanted, path or _UNSAVED, made),
-        cast=cast,
+        cast=left.get("types", ()),
+        cast_behind=left.get("output-types", ()),
         made=made,
-        turned=turned,
+        turned=left.get("order", ()),
         deciding=deciding(proto),
         misstated=odd.misstated,
         unsorted=odd.unsorted,

@@ -333,13 +333,13 @@ class Operation:
         """A step that changes the interface."""
         from surgeon.steps.handing import handing_over
 
-        what = step.what if isinstance(step, AsReadStep) else None
-        rule, why, done = handing_over(what, self.handed, tuple(self.axioms.shapes))
+        rule, why, done = handing_over(step, self.handed, self.axioms, self.model, self.facts)
         if not self._promises_otherwise(rule, done, allow):
             return
-        told = self.handed.layers[-1].told()
+        layer = self.handed.layers[-1]
+        told, exact = layer.told(), layer.exact
         contract = asread.CONTRACT.format(what=told) if told else None
-        change = Change(rule, recipe.name, why, "bit", contract, "the graph", (), (), "")
+        change = Change(rule, recipe.name, why, exact, contract, "the graph", (), (), "")
         self.notes.changes.append(change)
         if told and self.check and asread.COMPARED not in self.notes.remarks:
             self.notes.remarks.append(asread.COMPARED)

@@ -222,6 +222,91 @@ def test_a_name_that_was_told_stays() -> None:
     assert "was told by that name" in result.report.failures[0]
 
 
+AT_THE_END = {
+    "halves, behind a move": ("float16", "h = Relu (a) c = Cast <to = 1> (h) y = Flatten (c)"),
+    "float32 that is given as halves": ("float", "f = Cast <to = 1> (a) y = Cast <to = 10> (f)"),
+    "bytes": ("uint8", "b = Cast <to = 2> (a) y = Cast <to = 1> (b)"),
+    "int32, which another node reads": (
+        "int32",
+        "i = Cast <to = 6> (a) n = Neg (i) unread = Abs (n) y = Cast <to = 7> (i)",
+    ),
+}
+
+
+@pytest.mark.parametrize("title", AT_THE_END)
+def test_outputs_are_given_as_they_are_computed(title: str) -> None:
+    given, body = AT_THE_END[title]
+    to = onnx.TensorProto.DataType.Name(int(body.rsplit("to = ", 1)[1].split(">")[0])).lower()
+    model = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 13]> g (float16[n,3] x) => ({to}[p,q] y) '
+        f"{{ a = Abs (x) {body} }}"
+    )
+    result = surgeon.apply(model, "output-types", require="equivalent")
+    (output,) = result.model.to_proto().graph.output
+    kind = onnx.TensorProto.DataType.Name(output.type.tensor_type.elem_type)
+    assert (output.name, kind.lower()) == ("y", given)
+    contract = result.report.changes[-1].contract or ""
+    assert f"output `y` is without its Cast to {to}" in contract
+
+
+STAY_AT_THE_END = {
+    "truths": "float[n,3] y) { b = Cast <to = 9> (x) y = Cast <to = 1> (b)",
+    "what loses something": "int32[n,3] y) { f = Abs (x) y = Cast <to = 6> (f)",
+    "doubles": "float[n,3] y) { d = Cast <to = 11> (x) y = Cast <to = 1> (d)",
+    "what is given itself": "float[n,3] h, double[n,3] y) { h = Abs (x) y = Cast <to = 11> (h)",
+    "what another reads as it is": "double[n,3] y, double[n,3] z) "
+    "{ h = Abs (x) y = Cast <to = 11> (h) z = Neg (y)",
+    "an input": "double[n,3] y) { y = Cast <to = 11> (x)",
+    "texts": "string[n,3] y) { h = Abs (x) y = Cast <to = 8> (h)",
+}
+
+
+@pytest.mark.parametrize("title", STAY_AT_THE_END)
+def test_outputs_stay(title: str) -> None:
+    text = f"(float[n,3] x) => ({STAY_AT_THE_END[title]} }}"
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 13]> g {text}')
+    result = surgeon.apply(model, "output-types")
+    assert "no output is cast from what" in result.report.failures[0]
+    assert not result.report.changes
+
+
+def test_halves_are_given_and_taken_as_float32() -> None:
+    # the parser takes bits: 1, 2 and 4, by which nothing is rounded
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 13]>
+        g (float16[n,3] x, int64[n] i) => (float16[n,3] y, float16[n,3] z, float[n,3] w)
+          <float16[3] "x/half" = {15360, 16384, 17408}> {
+            y = Mul (x, "x/half")
+            z = Neg (y)
+            w = Cast <to = 1> (z)
+        }
+    """)
+    result = surgeon.apply(model, "float32-ends", require="equivalent")
+    after = result.model.to_proto()
+    ends = [*after.graph.input, *after.graph.output]
+    kinds = [value.type.tensor_type.elem_type for value in ends]
+    assert [value.name for value in ends] == ["x", "i", "y", "z", "w"]
+    assert kinds == [1, 7, 1, 1, 1]
+    x = np.array([[0.125, -2.0, 7.0]], np.float32)
+    for before, now in zip(
+        ran(model, {"x": x.astype(np.float16), "i": np.array([0])}),
+        ran(after, {"x": x, "i": np.array([0])}),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(before.astype(np.float32), now)
+    assert surgeon.apply(after, "float32-ends").report.changes == ()
+
+
+def test_inspect_names_outputs_whose_casts_could_be_left(tmp_path: Path) -> None:
+    path = tmp_path / "halves.onnx"
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 13]>
+        g (float16[n,3] x) => (float[n,3] y) { h = Abs (x) y = Cast <to = 1> (h) }
+    """)
+    onnx.save(onnx.shape_inference.infer_shapes(model), path)
+    assert inspect(path).cast_behind == ("y",)
+
+
 def test_inspect_names_what_could_be_left(tmp_path: Path) -> None:
     path = tmp_path / "image.onnx"
     onnx.save(parser.parse_model(IMAGE), path)

@@ -136,12 +136,15 @@ class StepModel(_Model):
         ge=4,
         description="An older IR version, the format of the file, where it has all that is in it.",
     )
-    as_read: Literal["types", "order", "unread", "defaults"] | None = Field(
-        None,
-        alias="as-read",
-        description="What is only done to inputs and outputs is left to the caller: casts of "
-        "inputs (`types`), or Transposes (`order`); or inputs leave that nothing reads "
-        "(`unread`), or that have a value in the file (`defaults`). Wants `allow: [contract]`.",
+    as_read: Literal["types", "output-types", "order", "halves", "unread", "defaults"] | None = (
+        Field(
+            None,
+            alias="as-read",
+            description="What is only done to inputs and outputs is left to the caller: casts of "
+            "inputs (`types`) or outputs (`output-types`), or Transposes (`order`); or halves are "
+            "given as float32 and cast inside (`halves`); or inputs leave that nothing reads "
+            "(`unread`), or that have a value in the file (`defaults`). Wants `allow: [contract]`.",
+        )
     )
     plain_names: Literal[True] | None = Field(
         None,

@@ -159,7 +159,7 @@ class IrVersionStep(NamedTuple):
 
 
 class AsReadStep(NamedTuple):
-    """Takes casts of inputs, Transposes at the ends, or inputs that are none, out of the model."""
+    """Takes casts or Transposes at the ends, or inputs that are none, out of the model."""
 
     what: str
 

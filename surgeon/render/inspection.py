@@ -188,12 +188,13 @@ def _of_nodes(found: Inspection) -> Iterator[RenderableType]:
 
 def _of_interface(found: Inspection) -> Iterator[Text]:
     for names, did, recipe in (
-        (found.cast, "cast", "input-types"),
-        (found.turned, "turned, to channels first say,", "channels-first"),
+        (found.cast, "cast at first", "input-types"),
+        (found.cast_behind, "cast at last", "output-types"),
+        (found.turned, "turned, to channels first say, at first", "channels-first"),
     ):
         if names:
             said = words.listed(names, 3)
-            yield Text(f"{said}: only {did} at first, which `{recipe}` leaves to the caller", "dim")
+            yield Text(f"{said}: only {did}, which `{recipe}` leaves to the caller", "dim")
     if found.overridable and found.ir_version > 3 and not found.producer.startswith("pytorch"):
         count = words.count(found.overridable, "weight stands", "weights stand")
         yield Text(f"{count} among the inputs: `listed-constants` makes them constants", "dim")

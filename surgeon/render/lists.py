@@ -89,6 +89,8 @@ def _rules(rules: Sequence[Rule]) -> RenderableType:
 
 _AT_ENDS = {
     "types": "leave casts of inputs to the caller",
+    "output-types": "leave casts of outputs to the caller",
+    "halves": "give and take halves as float32",
     "order": "leave Transposes of inputs and outputs to the caller",
     "unread": "leave out inputs that nothing reads",
     "defaults": "make constants of inputs that have a value in the file",

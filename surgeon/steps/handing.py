@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import onnx
 
+from surgeon.assumptions import Axioms
+from surgeon.facts import Facts
+from surgeon.model import Model
+from surgeon.recipe import AsReadStep, PlainNamesStep
 from surgeon.steps import asread, plainnames, unread
 from surgeon.steps.asread import Handed
 
 Done = Callable[[onnx.ModelProto], onnx.ModelProto]
 
 
-def handing_over(what: str | None, handed: Handed, fixed: Sequence[str]) -> tuple[str, str, Done]:
+def handing_over(
+    step: AsReadStep | PlainNamesStep, handed: Handed, axioms: Axioms, model: Model, facts: Facts
+) -> tuple[str, str, Done]:
     """The rule that such a step is told as, why, and what makes the model.
 
     Args:
-        what: Of a step `as-read`; None for `plain-names`.
+        step: The step.
         handed: Where it is noted.
-        fixed: Inputs whose shapes are told.
+        axioms: Say of which inputs the shapes are told.
+        model: As the step finds it.
+        facts: What is proven of it.
     """
-    if what is None:
+    fixed = tuple(axioms.shapes)
+    if isinstance(step, PlainNamesStep):
         done = partial(plainnames.plain_names, handed=handed, fixed=fixed)
         return plainnames.STEP, plainnames.WHY, done
-    rule = f"{asread.STEP}-{what}"
-    return rule, asread.WHY, partial(unread.as_read, what=what, handed=handed, fixed=fixed)
+    what, typed = step.what, partial(_element_type, model, facts)
+    done = partial(unread.as_read, what=what, handed=handed, fixed=fixed, typed=typed)
+    return f"{asread.STEP}-{what}", asread.WHY, done
+
+
+def _element_type(model: Model, facts: Facts, name: str) -> int:
+    """The element type of what a node of the main graph makes; 0 where it is not known."""
+    made = (value for node in model.graph.nodes for value in node.outputs if value.name == name)
+    return next((facts.of(value).dtype or 0 for value in made), 0)

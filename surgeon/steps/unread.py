@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import onnx
 
@@ -10,18 +10,20 @@ from surgeon.errors import SurgeonError
 from surgeon.nested import every_body, every_node
 from surgeon.steps import asread
 from surgeon.steps.asread import STEP, Handed, Layer
+from surgeon.steps.ends import Typed
 
 
 def as_read(
-    proto: onnx.ModelProto, what: str, handed: Handed, fixed: Sequence[str] = ()
+    proto: onnx.ModelProto, what: str, handed: Handed, fixed: Collection[str], typed: Typed
 ) -> onnx.ModelProto:
-    """The model as a step of that kind leaves it: `unread`, `defaults`, `types` or `order`.
+    """The model as a step of that kind leaves it: `unread`, `defaults`, or one of `asread`'s.
 
     Args:
         proto: The model.
         what: The kind.
         handed: Is given what was taken out.
         fixed: Inputs of which somebody told the shape.
+        typed: Says of a value what element type it has.
 
     Raises:
         SurgeonError: There is nothing of the kind.
@@ -30,7 +32,7 @@ def as_read(
         return without_unread(proto, handed)
     if what == "defaults":
         return without_defaults(proto, handed)
-    return asread.as_read(proto, what, handed, fixed)
+    return asread.as_read(proto, what, handed, fixed, typed)
 
 
 def without_unread(proto: onnx.ModelProto, handed: Handed) -> onnx.ModelProto:
