@@ -32,7 +32,7 @@ from surgeon.recipe import (
     FoldStep,
     FreeBatchStep,
     FreeSizesStep,
-    PlainNamesStep,
+    NamesStep,
     Recipe,
     Rule,
     RulesStep,
@@ -134,7 +134,7 @@ class Operation:
         """Whether what some rules took apart others put together again, as in a second run."""
         if not self.changed or self.touched or self.before != operators(self.model):
             return False
-        renamed = any(isinstance(step, PlainNamesStep) for r in self.recipes for step in r.steps)
+        renamed = any(isinstance(step, NamesStep) for r in self.recipes for step in r.steps)
         return not renamed and is_back(self.model.to_proto(), self.original.proto)
 
     def _steps(self, clock: Clock) -> None:
@@ -151,7 +151,7 @@ class Operation:
                 elif isinstance(step, FoldStep | StateShapesStep):
                     self._sweep((), getattr(step, "max_bytes", None) or DEFAULT_LIMIT, allow)
                     self.stating = step if isinstance(step, StateShapesStep) else self.stating
-                elif isinstance(step, AsReadStep | PlainNamesStep):
+                elif isinstance(step, AsReadStep | NamesStep):
                     self._hand_over(step, recipe, allow)
                 elif isinstance(step, FreeBatchStep | FreeSizesStep):
                     self._write_out_functions(allow)
@@ -328,7 +328,7 @@ class Operation:
                 self.notes.remarks.append(made[-1].compared)
 
     def _hand_over(
-        self, step: AsReadStep | PlainNamesStep, recipe: Recipe, allow: frozenset[str]
+        self, step: AsReadStep | NamesStep, recipe: Recipe, allow: frozenset[str]
     ) -> None:
         """A step that changes the interface."""
         from surgeon.steps.handing import handing_over

@@ -22,8 +22,8 @@ from surgeon.recipe.rules import (
     FreeSizesStep,
     IrVersionStep,
     LowerOpsetStep,
+    NamesStep,
     PlainAttributesStep,
-    PlainNamesStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
@@ -133,7 +133,9 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
     if item.as_read is not None:
         return AsReadStep(item.as_read)
     if item.plain_names:
-        return PlainNamesStep()
+        return NamesStep()
+    if item.rename is not None:
+        return NamesStep(tuple(item.rename.items()))
     if item.plain_attributes:
         return PlainAttributesStep()
     if item.share_weights:

@@ -152,6 +152,14 @@ class StepModel(_Model):
         description="`true`: values, nodes and sizes are called by identifiers of C, inputs and "
         "outputs too. Wants `allow: [contract]`.",
     )
+    rename: (
+        dict[Annotated[str, Field(min_length=1)], Annotated[str, Field(min_length=1)]] | None
+    ) = Field(
+        None,
+        min_length=1,
+        description="Old names and new ones: of values, of nodes, or of sizes where neither has "
+        "the name. Wants `allow: [contract]`.",
+    )
     plain_attributes: Literal[True] | None = Field(
         None,
         alias="plain-attributes",

@@ -164,8 +164,10 @@ class AsReadStep(NamedTuple):
     what: str
 
 
-class PlainNamesStep(NamedTuple):
-    """Calls values, nodes and sizes by identifiers."""
+class NamesStep(NamedTuple):
+    """Calls values, nodes and sizes by identifiers, or some by the names that they are given."""
+
+    names: tuple[tuple[str, str], ...] = ()
 
 
 class PlainAttributesStep(NamedTuple):
@@ -196,7 +198,7 @@ Step: TypeAlias = (
     | FreeSizesStep
     | IrVersionStep
     | AsReadStep
-    | PlainNamesStep
+    | NamesStep
     | PlainAttributesStep
     | ShareWeightsStep
     | StateShapesStep

@@ -28,8 +28,8 @@ from surgeon.recipe.rules import (
     FreeSizesStep,
     IrVersionStep,
     LowerOpsetStep,
+    NamesStep,
     PlainAttributesStep,
-    PlainNamesStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
@@ -45,7 +45,7 @@ _KINDS: Mapping[str, type[Any]] = {
     for kind in (
         *(Argument, BuilderCall, FoldStep, FreeBatchStep, LowerOpsetStep, NodePattern, Pattern),
         *(RaiseOpsetStep, Rule, RulesStep, SimplifyStep, Use, Written),
-        *(AsReadStep, Extension, IrVersionStep, PlainAttributesStep, PlainNamesStep),
+        *(AsReadStep, Extension, IrVersionStep, PlainAttributesStep, NamesStep),
         ShareWeightsStep,
         FreeSizesStep,
         StateShapesStep,

@@ -17,8 +17,8 @@ from surgeon.recipe.rules import (
     FreeSizesStep,
     IrVersionStep,
     LowerOpsetStep,
+    NamesStep,
     PlainAttributesStep,
-    PlainNamesStep,
     Rule,
     ShareWeightsStep,
     StateShapesStep,
@@ -104,7 +104,9 @@ def _step(step: object) -> str:
         return f"make sizes dynamic, as {', '.join(f'`{name}`' for name in step.names)}"
     if isinstance(step, AsReadStep):
         return _AT_ENDS[step.what]
-    if isinstance(step, PlainNamesStep):
+    if isinstance(step, NamesStep) and step.names:
+        return "call " + ", ".join(f"`{old}` `{new}`" for old, new in step.names)
+    if isinstance(step, NamesStep):
         return "call values, nodes and sizes by identifiers"
     if isinstance(step, ShareWeightsStep):
         return "keep one of weights that stand in the file twice"

@@ -10,7 +10,7 @@ import onnx
 from surgeon.assumptions import Axioms
 from surgeon.facts import Facts
 from surgeon.model import Model
-from surgeon.recipe import AsReadStep, PlainNamesStep
+from surgeon.recipe import AsReadStep, NamesStep
 from surgeon.steps import asread, plainnames, unread
 from surgeon.steps.asread import Handed
 
@@ -18,7 +18,7 @@ Done = Callable[[onnx.ModelProto], onnx.ModelProto]
 
 
 def handing_over(
-    step: AsReadStep | PlainNamesStep, handed: Handed, axioms: Axioms, model: Model, facts: Facts
+    step: AsReadStep | NamesStep, handed: Handed, axioms: Axioms, model: Model, facts: Facts
 ) -> tuple[str, str, Done]:
     """The rule that such a step is told as, why, and what makes the model.
 
@@ -30,7 +30,10 @@ def handing_over(
         facts: What is proven of it.
     """
     fixed = tuple(axioms.shapes)
-    if isinstance(step, PlainNamesStep):
+    if isinstance(step, NamesStep) and step.names:
+        renamed = partial(plainnames.rename_some, names=dict(step.names), handed=handed)
+        return f"rename-{step.names[0][0]}", plainnames.ASKED, partial(renamed, fixed=fixed)
+    if isinstance(step, NamesStep):
         done = partial(plainnames.plain_names, handed=handed, fixed=fixed)
         return plainnames.STEP, plainnames.WHY, done
     what, typed = step.what, partial(_element_type, model, facts)

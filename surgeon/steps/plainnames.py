@@ -7,10 +7,11 @@ what makes source code of a model, or nodes of TensorFlow, takes no such names.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import onnx
 
+from surgeon.document import suggest
 from surgeon.errors import SurgeonError
 from surgeon.nested import every_node
 from surgeon.renaming import names_of_sizes, names_of_values, rename, unused
@@ -18,6 +19,8 @@ from surgeon.steps.asread import Handed, Layer
 
 STEP = "plain-names"
 WHY = "ONNX's own document wants identifiers, and what makes source code of a model does too."
+RENAME = "rename"
+ASKED = "It was asked for."
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STRANGE = re.compile(r"[^A-Za-z0-9_]+")
 
@@ -38,6 +41,59 @@ def plain_names(
     values = _renamed(dict.fromkeys(names_of_values(proto.graph)))
     nodes = _renamed(dict.fromkeys(node.name for node in every_node(proto.graph.node)))
     sizes = _renamed(dict.fromkeys(names_of_sizes(proto.graph)))
+    if not values and not nodes and not sizes:
+        raise SurgeonError("every name is plain", where=STEP, mend="Leave the step out.")
+    return _called(proto, (values, nodes, sizes), handed, fixed)
+
+
+def rename_some(
+    proto: onnx.ModelProto, names: Mapping[str, str], handed: Handed, fixed: Collection[str] = ()
+) -> onnx.ModelProto:
+    """The model in which some values and nodes, or sizes, are called otherwise.
+
+    Args:
+        proto: The model; what its own functions call their values stays.
+        names: The new names by the old ones. A size is meant where no value and no node has it.
+        handed: Is given what inputs and outputs were called.
+        fixed: Inputs of which somebody told the shape by name.
+
+    Raises:
+        SurgeonError: Nothing has one of the old names, something has one of the new ones, or a name
+            that was told would change.
+    """
+    known = (
+        {*names_of_values(proto.graph)},
+        {node.name for node in every_node(proto.graph.node)},
+        {*names_of_sizes(proto.graph)},
+    )
+    found: tuple[dict[str, str], ...] = ({}, {}, {})
+    for old, new in names.items():
+        kinds = [at for at in (0, 1) if old in known[at]] or [2]
+        if old not in known[kinds[0]]:
+            mend = suggest(old, set().union(*known), "`surgeon inspect` shows what there is.")
+            raise SurgeonError(f"nothing is called `{old}`", where=RENAME, mend=mend)
+        for at in kinds:
+            if new in known[at] and new not in names:
+                mend = "Give it another, or rename that one too."
+                raise SurgeonError(f"`{new}` is a name already", where=RENAME, mend=mend)
+            found[at][old] = new
+    if len({*names.values()}) < len(names):
+        raise SurgeonError("two get one name", where=RENAME, mend="Give each its own.")
+    return _called(proto, found, handed, fixed)
+
+
+def _called(
+    proto: onnx.ModelProto,
+    names: tuple[dict[str, str], ...],
+    handed: Handed,
+    fixed: Collection[str],
+) -> onnx.ModelProto:
+    """The model with other names of values, of nodes and of sizes.
+
+    Raises:
+        SurgeonError: The shape of an input was told by a name that would change.
+    """
+    values, nodes, sizes = names
     told = [name for name in fixed if name in values]
     if told:
         raise SurgeonError(
@@ -45,13 +101,11 @@ def plain_names(
             where=STEP,
             mend="Fix the shapes in a run in front of this one.",
         )
-    if not values and not nodes and not sizes:
-        raise SurgeonError("every name is plain", where=STEP, mend="Leave the step out.")
     changed = onnx.ModelProto()
     changed.CopyFrom(proto)
     rename(changed.graph, values, nodes, sizes)
-    names = [value.name for value in (*proto.graph.input, *proto.graph.output)]
-    handed.layers.append(Layer(names={values[n]: n for n in names if n in values}))
+    ends = [value.name for value in (*proto.graph.input, *proto.graph.output)]
+    handed.layers.append(Layer(names={values[n]: n for n in ends if n in values}))
     return changed
 
 
