@@ -125,7 +125,9 @@ def test_ends_of_other_floats_are_compared_as_well(kind: str) -> None:
     assert any(o.max_relative for c in found.comparisons for o in c.outputs) or kind == "double"
     wrong = verify(parse(FLOATS), parse(other.replace("Sigmoid", "Tanh")))
     assert wrong.status == "differs"
-    assert bisect(parse(FLOATS), parse(other.replace("Sigmoid", "Tanh")), wrong) is None
+    parting = bisect(parse(FLOATS), parse(other.replace("Sigmoid", "Tanh")), wrong)
+    assert parting is not None
+    assert parting.agrees == ("a",)
     broken = verify(parse(FLOATS), parse(other), narrowed=False)
     assert broken.status == "broken"
 

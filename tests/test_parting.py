@@ -129,3 +129,19 @@ def test_what_is_allowed_to_differ_is_passed_over(tmp_path: Path) -> None:
         command = ["verify", *paths, "--bisect", "--json", *options]
         plain = json.loads(CliRunner().invoke(app, command).stdout)
         assert plain["parting"]["differs"]["name"] == differs
+
+
+@pytest.mark.parametrize("ends", ["float16", "float"])
+def test_a_network_in_halves_is_searched_too(ends: str) -> None:
+    """Where another tool has made it, and its values are called otherwise."""
+    body = "{0}a = Sin ({1}) {0}b = {2} ({0}a) {0}c = {3} ({0}b) {0}d = Abs ({0}c) {4}"
+    first = body.format("", "x", "Tanh", "Sigmoid", "y = Neg (d)")
+    if ends == "float":
+        second = "w = Cast <to = 10> (x) " + body.format("h", "w", "Tanh", "Softsign", "")
+        second += " n = Neg (hd) y = Cast <to = 1> (n)"
+    else:
+        second = body.format("h", "x", "Tanh", "Softsign", "y = Neg (hd)")
+    found = parted(model_of("float[n,3] x", first, "y"), model_of(f"{ends}[n,3] x", second, "y"))
+    assert (found.agrees, found.differs.tolerance) == (("b",), 0.02)
+    assert "c = Sigmoid (b)" in found.before
+    assert "hc = Softsign (hb)" in found.after

@@ -22,12 +22,14 @@ from surgeon.reference import libraries, open_reference
 from surgeon.reference.arguments import decode, is_foreign
 from surgeon.reference.plan import reads, without_calls
 from surgeon.verify.compare import compare_arrays
+from surgeon.verify.retyped import Retyped, of_one_width, retyped_ends
 from surgeon.verify.verdict import OutputCheck, plain_check
 
 AT_ONCE = 12  # values computed in one run of each model
 ROUNDS = 200  # runs of each model at most
 _FEW = 10  # shared names, as a part of the nodes, below which values are paired by place too
 _MOST_NODES = 60  # between the last agreeing and the first differing value, in words
+_SAME = Retyped()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,10 @@ def find_parting(
         tolerance: Allowed error relative to a value's spread, where it is more than the dtype's.
         progress: Told what is being compared.
     """
-    models = [_Side(original, folders[0]), _Side(result, folders[1])]
+    models = [
+        _Side(original, folders[0]),
+        _Side(result, folders[1], retyped_ends(original, result)),
+    ]
     pairs = _pairs(*models)
     search = _Search(models, pairs, feeds, tolerance, progress or (lambda _: None))
     place = search.first()
@@ -113,19 +118,19 @@ class _Pair:
 class _Side:
     """A model, its nodes in order, and what runs any of its values."""
 
-    def __init__(self, model: onnx.ModelProto, folder: Path | None) -> None:
+    def __init__(self, model: onnx.ModelProto, folder: Path | None, ends: Retyped = _SAME) -> None:
         model = without_calls(model)
         self.nodes = list(model.graph.node)
         self.makers = {name: node for node in self.nodes for name in node.output if name}
         self.outputs = [value.name for value in model.graph.output]
         self.graph = model.graph
-        self._model, self._folder = model, folder
+        self._model, self._folder, self._ends = model, folder, ends
 
     def run(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         """The named values; a new runner each time, so that nothing is kept."""
         runner = open_reference(self._model, self._folder)
         known = {value.name for value in self._model.graph.input}
-        return runner.run({k: v for k, v in feeds.items() if k in known}, names)
+        return runner.run(self._ends.taken({k: v for k, v in feeds.items() if k in known}), names)
 
     def behind(self, name: str, known: Iterable[str]) -> tuple[list[onnx.NodeProto], list[str]]:
         """The nodes that make a value of known ones, in order, and the known ones they read."""
@@ -152,7 +157,8 @@ def _pairs(first: _Side, second: _Side) -> list[_Pair]:
         for name, node in first.makers.items()
         if name in second.makers and node.op_type != "Constant"
     ]
-    if len(shared) * _FEW >= min(len(first.nodes), len(second.nodes)):
+    inner = [pair for pair in shared if pair.first not in first.outputs]
+    if len(inner) * _FEW >= min(len(first.nodes), len(second.nodes)):
         return shared
     names = {pair.first for pair in shared}
     places = {name: place for place, name in enumerate(first.makers)}
@@ -235,10 +241,11 @@ class _Search:
                     self._compare([place])
             return
         for place, pair in zip(places, pairs, strict=True):
-            arrays = pair.first, wanted[pair.first], found[pair.second]
+            other, coarse = of_one_width(wanted[pair.first], found[pair.second])
+            arrays, least = (pair.first, wanted[pair.first], other), max(self.tolerance, coarse)
             check = compare_arrays(*arrays)
-            if not check.agrees and check.tolerance < self.tolerance:
-                check = compare_arrays(*arrays, tolerance=self.tolerance)
+            if not check.agrees and check.tolerance < least:
+                check = compare_arrays(*arrays, tolerance=least)
             if pair.by_place and check.fault is not None and not check.agrees:
                 self.passed.add(place)  # other values stand there
             else:

@@ -50,6 +50,10 @@ class Retyped:
         """The result, taking and giving what the original does."""
         return replace(side, runner=_Recast(side.runner, self)) if self.names else side
 
+    def taken(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """What the original is given, as the result takes it."""
+        return {name: _as(value, self.inputs.get(name)) for name, value in feeds.items()}
+
     def judged(self, verdict: Verdict) -> Verdict:
         """The verdict, which is not that one may stand in the place of the other."""
         if verdict.status != "equivalent" or not self.names:
@@ -66,8 +70,7 @@ class _Recast:
     ends: Retyped
 
     def run(self, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, Any]:
-        given = {name: _as(value, self.ends.inputs.get(name)) for name, value in feeds.items()}
-        found = self.runner.run(given, outputs)
+        found = self.runner.run(self.ends.taken(feeds), outputs)
         return {name: _as(value, self.ends.outputs.get(name)) for name, value in found.items()}
 
 
@@ -76,6 +79,17 @@ def _as(value: Any, dtype: str | None) -> Any:
         return value
     with np.errstate(over="ignore"):  # beyond the range of halves it is infinite there too
         return value.astype(dtype)
+
+
+def of_one_width(wanted: Any, found: Any) -> tuple[Any, float]:
+    """What a result has for a value of the original, in the original's floats where both are some.
+
+    Gives what such floats are allowed too, or nothing where they are of one width.
+    """
+    kinds = [getattr(value, "dtype", np.dtype(object)).name for value in (wanted, found)]
+    if kinds[0] == kinds[1] or not {*kinds} <= {*_FLOATS.values()}:
+        return found, 0.0
+    return _as(found, kinds[0]), max(TOLERANCES[kind][0] for kind in kinds)
 
 
 def retyped_ends(before: onnx.ModelProto, after: onnx.ModelProto) -> Retyped:
