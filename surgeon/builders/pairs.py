@@ -85,6 +85,8 @@ def _number(c: Bench, vector: gs.Tensor) -> gs.Tensor:
 def _dequantized(
     c: Bench, x: gs.Tensor, scale: gs.Tensor, zero: gs.Tensor | None, axis: int
 ) -> gs.Tensor:
+    if zero is not None and c.shape(zero) != c.shape(scale):
+        raise Refused("scales and zero points are not as many, and a pair wants one of each")
     made: gs.Tensor = c.op("DequantizeLinear", x, scale, zero, **along(c, scale, axis))
     return made
 
