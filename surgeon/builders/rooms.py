@@ -8,6 +8,7 @@ _HELD: Mapping[str, str] = {
     "abreast": "convs_joined",
     "affine": "affine_chain summands_of_both",
     "antialiased": "antialiased_as_products",
+    "attending": "products_as_attention",
     "attention": "attention_as_products",
     "authors": "authors_activation authors_deform_conv",
     "averages": "average_pool_as_conv sum_as_product",
