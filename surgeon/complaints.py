@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from math import log
 from typing import NamedTuple
 
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
-from surgeon.helpful import recipes_about
+from surgeon.helpful import recipes_about, roots
 from surgeon.recipe import come_along
 from surgeon.standard import first_opset, known_operators
 
 PAGE = "which.md"
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 _WORD = re.compile(r"[^\W\d]\w+")
-_MEANS = 4  # letters: shorter words of a message say nothing of what is refused
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_CALLED = re.compile(r"[:=_('`\"]\s?$")  # in front of what is named, and behind it
+_CALLS = re.compile(r"\s?\(\d+\)|[_'`\"]")
+_FALLBACK = ("aten.", "prim.", "torchvision.", "caffe2.")  # names as functions have, and words
+_QUOTED = re.compile(r"\"([^\"]+)\"")
+_MEANS = 4  # letters: shorter names in small letters are words of something else
+_LEAST, _NEARLY, _MOST = 2.0, 0.7, 4  # what a row is worth at least, of the best one; rows
+_SAID_ANYWHERE = frozenset(
+    "the and not for with that this are was were has have had but from into can cannot only found "
+    "failed fail error errors unsupported supported support supports unknown invalid expected got "
+    "could does if is no in of to on by its your been node nodes model models file line parser "
+    "onnx tensor type input output op operator operators operation layer name value should must "
+    "than then which while when all any implementation version following currently please use "
+    "using used want wants wanted now nothing".split()
+)
+_ENGLISH = frozenset(  # operators that a message may speak of as words
+    "And Cast Constant Equal Expand Floor Identity If Less Loop Max Mean Min Mod Not Optional Or "
+    "Pad Range Round Scan Shape Sign Size Slice Split Sub Sum Tile Unique Where Compress Greater "
+    "Gather Clip Transpose Normalizer Scaler Scatter Upsample Resize Binarizer Imputer "
+    "Concat".split()
+)
 _IN_HELP = 2  # the place of rows that only their help brings
 
 
@@ -36,7 +58,8 @@ def complaints(words: Sequence[str] = ()) -> list[Complaint]:
 
     What a row is about counts more than what helps: it stands in front. A word that is an operator
     of ONNX's has a row of its own, of the recipes with rules about it. Where no row holds all that
-    was given, it is read as a message: rows are about the operators in it, or about most words.
+    was given, it is read as a message: rows that quote it stand in front, then those about the
+    operators in it; where there are none, those that have most of its rarer words.
 
     Raises:
         RecipeError: No row holds them.
@@ -46,22 +69,17 @@ def complaints(words: Sequence[str] = ()) -> list[Complaint]:
         return rows
     wanted = [word.casefold() for word in words]
     found = [each for each in rows if all(word in " ".join(each).casefold() for word in wanted)]
-    own = _of_operators(words)
     if not found:
-        said = [word for text in words for word in _WORD.findall(text) if len(word) >= _MEANS]
-        wanted = list(dict.fromkeys(word.casefold() for word in said))
-        found, own = _of_message(rows, said), _of_operators(said)
-        if not found and not own:
-            what = f"no complaint speaks of `{' '.join(words)}`"
-            raise RecipeError(what, where="which", mend=_mend(words[0], said, rows))
+        return _of_message(rows, " ".join(words))
     found.sort(key=lambda each: _place(each, wanted))
     about = [each for each in found if _place(each, wanted) < _IN_HELP]
-    return [*about, *own, *found[len(about) :]]
+    return [*about, *_of_operators(words), *found[len(about) :]]
 
 
 def _of_operators(words: Sequence[str]) -> list[Complaint]:
-    """For each of ONNX's operators the recipes with rules about it, where there are any."""
+    """For each operator the recipes with rules about it, where there are any."""
     about = {word: recipes_about(word) for word in words if first_opset(word)}
+    about |= {word: recipes_about(_others()[word]) for word in words if word in _others()}
     return [
         Complaint(f"{word}: recipes with rules about it", ", ".join(f"`{name}`" for name in names))
         for word, names in about.items()
@@ -69,17 +87,99 @@ def _of_operators(words: Sequence[str]) -> list[Complaint]:
     ]
 
 
-def _of_message(rows: Sequence[Complaint], said: Sequence[str]) -> list[Complaint]:
-    """The rows that are about the operators that a message names, else about most of its words."""
-    operators = [word.casefold() for word in said if first_opset(word)]
-    if operators:
-        return [each for each in rows if _place(each, operators) == 0]
-    wanted = {word.casefold() for word in said}
-    held = [sum(word in each.about.casefold() for word in wanted) for each in rows]
-    most = max(held)
-    if most * 2 <= len(wanted):
-        return []
-    return [each for each, number in zip(rows, held, strict=True) if number == most]
+def _of_message(rows: Sequence[Complaint], message: str) -> list[Complaint]:
+    """The rows that a message is quoted in, or that are about the operators or words in it.
+
+    Raises:
+        RecipeError: There are none.
+    """
+    operators = operators_in(message)
+    quoted = [
+        each
+        for each in rows
+        if any(_quotes(text, message) for text in _QUOTED.findall(" ".join(each)))
+    ]
+    lowered = [name.casefold() for name in operators]
+    about = [each for each in rows if each not in quoted and _place(each, lowered) == 0]
+    found = [*quoted, *about, *_of_operators(operators)]
+    if not found:
+        found = _of_words(rows, message)
+    if not found:
+        what = f"no complaint speaks of `{message}`"
+        raise RecipeError(what, where="which", mend=_mend(message, operators, rows))
+    return found
+
+
+def operators_in(message: str) -> list[str]:
+    """The operators that a message names, however it spells them.
+
+    ONNX's names count in their own letters, and in others where they are no words of English;
+    parsers write `importPad`, `onnx_hardsigmoid` or `ONNX::Range`. A name that is an English word
+    too counts where it is quoted, called, or behind `::` or `=`.
+    """
+    known = {name.casefold(): name for name in known_operators()}
+    found: dict[str, None] = {}
+    for match in _NAME.finditer(message):
+        name = match[0].removeprefix("import")
+        own = known.get(name.casefold(), "")
+        before, behind = message[: match.start()], message[match.end() :]
+        called = name != match[0] or _CALLED.search(before) or _CALLS.match(behind)
+        small = name.islower() and len(name) >= _MEANS and _is_compound(own)
+        if own and (name == own or small) and (called or own not in _ENGLISH):
+            found[own] = None
+        elif name in _others():
+            found[name] = None
+    return list(found)
+
+
+def _is_compound(name: str) -> bool:
+    """Whether a name is no word of English by its letters: `HardSigmoid`, `GRU`, `ReduceL2`."""
+    return sum(c.isupper() or c.isdigit() for c in name) > 1
+
+
+@cache
+def _others() -> Mapping[str, str]:
+    """Operators of other tools that rules begin at, by their names without a domain."""
+    known = {*known_operators()}
+    names = {name.rpartition(".")[2]: name for name in roots() if not name.startswith(_FALLBACK)}
+    return {
+        name: whole for name, whole in names.items() if _is_compound(name) and name not in known
+    }
+
+
+def _quotes(quotation: str, message: str) -> bool:
+    """Whether a message is what a row quotes: `...` stands for anything, numbers for any."""
+    said, place = _plain(message), 0
+    for piece in map(_plain, quotation.split("...")):
+        place = said.find(piece, place)
+        if place < 0:
+            return False
+        place += len(piece)
+    return len(_plain(quotation).split()) > 1 or said == _plain(quotation)
+
+
+def _plain(text: str) -> str:
+    """Words and signs of words alone, in small letters, without numbers."""
+    return " ".join(re.findall(r"[^\W\d_]+", text.casefold()))
+
+
+def _of_words(rows: Sequence[Complaint], message: str) -> list[Complaint]:
+    """The rows that have most of the rarer words; what every row says counts little."""
+    said = {_stem(word) for word in _WORD.findall(message.casefold())} - _SAID_ANYWHERE
+    held = [
+        {_stem(word) for word in _WORD.findall(_QUOTED.sub(" ", each.about).casefold())}
+        for each in rows
+    ]
+    often = {word: sum(word in each for each in held) for word in said}
+    worth = {word: log(len(rows) / number) for word, number in often.items() if number}
+    points = [sum(worth.get(word, 0) for word in each) for each in held]
+    least = max(_LEAST, max(points, default=0) * _NEARLY)
+    found = [(number, each) for number, each in zip(points, rows, strict=True) if number >= least]
+    return [each for _, each in sorted(found, key=lambda pair: -pair[0])][:_MOST]
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if word.endswith("s") and len(word) > _MEANS else word
 
 
 def _place(row: Complaint, wanted: Sequence[str]) -> int:
@@ -90,9 +190,9 @@ def _place(row: Complaint, wanted: Sequence[str]) -> int:
     return 1 if any(word in about for word in wanted) else _IN_HELP
 
 
-def _mend(first: str, said: Sequence[str], rows: Sequence[Complaint]) -> str:
+def _mend(message: str, operators: Sequence[str], rows: Sequence[Complaint]) -> str:
     """What to ask for instead: of an operator that no row is about, or the nearest known word."""
-    for word in said:
+    for word in operators:
         if first_opset(word):
             return (
                 f"No recipe has rules about {word}. `surgeon inspect MODEL --target NAME` says "
@@ -100,7 +200,9 @@ def _mend(first: str, said: Sequence[str], rows: Sequence[Complaint]) -> str:
             )
     known = {word for row in rows for word in _WORD.findall(row.about) if len(word) >= _MEANS}
     other = "Ask with fewer words, or `surgeon inspect MODEL` for a file."
-    return suggest(first, known.union(known_operators()), other)
+    asked = (word for word in _WORD.findall(message) if len(word) >= _MEANS)
+    word = next((word for word in asked if word.casefold() not in _SAID_ANYWHERE), "")
+    return suggest(word, known.union(known_operators()), other)
 
 
 def _rows() -> list[Complaint]:

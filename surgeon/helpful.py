@@ -63,6 +63,12 @@ def recipes_about(operator: str) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+@cache
+def roots() -> frozenset[str]:
+    """The operators at which rules of bundled recipes begin, with their domains."""
+    return frozenset(name for each in _roots().values() for root in each for name in root)
+
+
 def helpful(operators: Mapping[str, int]) -> dict[str, int]:
     """How many rules of each recipe end at an operator that occurs."""
     found = {
