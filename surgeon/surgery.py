@@ -26,7 +26,7 @@ from surgeon.collector import collector_paused
 from surgeon.comparing import Comparison, held_back, unbounded
 from surgeon.culprits import Kept
 from surgeon.model import Model, ModelLike
-from surgeon.opening import RecipeLike, as_recipe, fewer, see_data, told_apart
+from surgeon.opening import RecipeLike, as_recipe, fewer, see_data, see_kept, told_apart
 from surgeon.operation import Operation
 from surgeon.planning import Plan
 from surgeon.report import Change, Report
@@ -70,6 +70,7 @@ def apply(
     values: Mapping[str, Any] | None = None,
     allow: str | Sequence[str] = (),
     without: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     verify: bool = True,
     check: bool | None = None,
     reference: Reference = None,
@@ -102,6 +103,10 @@ def apply(
             keeps a result with ATen nodes left, although a recipe promises none; `unread` repairs a
             file of PyTorch before 1.5 although nothing reads one of its inputs.
         without: Rules that are left out, by their ids, or as `recipe/id` where several have one.
+        keep: Nodes that stay as they are, by operator (`LayerNormalization`, `com.microsoft.Gelu`),
+            by name, or by a value that they give: no rule matches them, they are neither folded nor
+            merged nor dropped, and nothing goes that would leave them unread. Steps that convert
+            the whole file, to another opset say, go over them too.
         verify: Whether to compare the whole model. A model that nothing changed is not compared;
             that onnxruntime does not load it is remarked.
         check: Whether each rewrite is compared with what it replaces; as `verify` says by default.
@@ -147,6 +152,7 @@ def apply(
     """
     clock, checked = Clock(), verify if check is None else check
     allow, assume, without = several(allow), several(assume), several(without)
+    keep = several(keep)
     check_options(require, allow)
     check_data(data)
     if not verify:
@@ -162,6 +168,7 @@ def apply(
     values = values or {}
     with collector_paused():
         original = Model.of(model)
+        see_kept(original, keep)
         plan = Plan(
             fewer([as_recipe(recipe) for recipe in recipes], without),
             original.opset,
@@ -205,6 +212,7 @@ def apply(
                 date,
             )
             work.given, work.notes.every = beside.given, every_miss
+            work.spared.asked = frozenset(keep)
             work.evidence = None if keep_evidence is None else Path(keep_evidence)
             work.notes.remarks.extend([*apart, *moved])
             work.notes.changes.extend(joined)
@@ -234,6 +242,7 @@ def apply(
 
         refuse_left_out(report, work.model, None if reached else opset, work.notes.in_the_way)
     options = {"target": target, "opset": opset, "without": ", ".join(without) or None}
+    options |= {"keep": ", ".join(keep) or None}
     asked = Asked(
         source=original.path,
         recipes=len(recipes),

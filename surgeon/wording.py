@@ -18,6 +18,7 @@ _MAPPINGS = {"--shape": "shape", "--value": "values", "--input": "inputs"}
 _TEXTS = {
     "--assume": "assume",
     "--allow": "allow",
+    "--keep": "keep",
     "--reference": "reference",
     "--data": "data",
     "--target": "target",

@@ -125,6 +125,15 @@ Without = Annotated[
         rich_help_panel="Rules",
     ),
 ]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keep",
+        metavar="NODE",
+        help="Nodes that stay as they are: an operator, a node's name, or a value that it gives.",
+        rich_help_panel="Rules",
+    ),
+]
 References = Annotated[
     list[str] | None,
     typer.Option(

@@ -90,8 +90,13 @@ def _steps(
     return steps, tuple(value.location for value in values)
 
 
+_KEEPING = frozenset({"use", "rules", "fold"})  # what `keep` may stand beside
+
+
 def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep:
     keys = item.model_fields_set - ({"without"} if item.use is not None else set())
+    if keys != {"keep"}:
+        keys -= {"keep"}
     if len(keys) != 1:
         raise RecipeError(
             f"a step has one key, not {len(keys)}",
@@ -105,19 +110,25 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
             where=value.location,
             mend="Write it beside `use`.",
         )
+    if item.keep is not None and key not in _KEEPING:
+        raise RecipeError(
+            "`keep` keeps nodes from no rule",
+            where=value.key_location("keep"),
+            mend="Write it beside `use`, `rules` or `fold`.",
+        )
     content = value.find(key.replace("_", "-")) or value
+    without, keep = tuple(item.without or ()), tuple(item.keep or ())
     if key == "fold":
-        return FoldStep(item.fold.max_bytes if item.fold else None)
-    without = tuple(item.without or ())
+        return FoldStep(item.fold.max_bytes if item.fold else None, keep)
     if isinstance(item.use, str):
-        return Use((item.use,), (content.location,), False, without)
+        return Use((item.use,), (content.location,), False, without, keep)
     if item.use is not None:
         if not item.use:
             raise RecipeError("`use` is empty", where=content.location, mend="Name a recipe.")
         places = [(content.find(index) or content).location for index in range(len(item.use))]
-        return Use(tuple(item.use), tuple(places), True, without)
+        return Use(tuple(item.use), tuple(places), True, without, keep)
     if item.rules is not None:
-        return RulesStep(_rules(item.rules, content, name, known))
+        return RulesStep(_rules(item.rules, content, name, known), keep=keep)
     if item.simplify is not None:
         return SimplifyStep(item.simplify)
     if item.raise_opset is not None:

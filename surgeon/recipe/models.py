@@ -89,13 +89,19 @@ class JoinedModel(_Model):
 
 
 class StepModel(_Model):
-    """One step; exactly one key, and `without` beside `use`."""
+    """One step; exactly one key, `without` beside `use`, and `keep` beside any of rules."""
 
     use: str | list[str] | None = Field(
         None, description="A recipe, by name or path; of a list, the rules make one step."
     )
     without: list[str] | None = Field(
         None, min_length=1, description="Rules of what is used, by id, that are left out here."
+    )
+    keep: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="Beside `use`, `rules` or `fold`: operators, nodes or values by name; what is "
+        "or makes these stays as it is.",
     )
     rules: list[RuleModel] | None = Field(
         None, description="Rules, tried until none fires any more."

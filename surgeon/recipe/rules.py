@@ -107,16 +107,19 @@ class RulesStep(NamedTuple):
 
     Attributes:
         tidy: What the normal form does on the way counts as a change, also where no rule fires.
+        keep: What is to stay as it is: operators, nodes by name, or values that nodes give.
     """
 
     rules: tuple[Rule, ...]
     tidy: bool = False
+    keep: tuple[str, ...] = ()
 
 
 class FoldStep(NamedTuple):
-    """Folds constants; results larger than `max_bytes` stay computed."""
+    """Folds constants; results larger than `max_bytes` stay computed, and so does what is kept."""
 
     max_bytes: int | None = None
+    keep: tuple[str, ...] = ()
 
 
 class SimplifyStep(NamedTuple):
@@ -181,9 +184,11 @@ class StateShapesStep(NamedTuple):
 
     Attributes:
         formulas: Whether sizes that are computed from inputs' are written, `h//2` say.
+        keep: As in `RulesStep`, of what is folded on the way.
     """
 
     formulas: bool
+    keep: tuple[str, ...] = ()
 
 
 Step: TypeAlias = (

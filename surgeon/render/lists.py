@@ -66,11 +66,12 @@ def recipe(found: Recipe) -> RenderableType:
         parts.append(Padding(Text("\n".join(lines)), (0, 0, 0, 2)))
     for index, step in enumerate(found.steps, 1):
         rules = getattr(step, "rules", None)
-        if rules is None:
-            parts.append(Text(f"\nStep {index}: {_step(step)}", style="bold"))
-            continue
-        parts.append(Text(f"\nStep {index}: {words.count(len(rules), 'rule')}", style="bold"))
-        parts.append(_rules(rules))
+        said = _step(step) if rules is None else words.count(len(rules), "rule")
+        if kept := getattr(step, "keep", ()):
+            said += f", keeping {words.listed(kept, 20)}"
+        parts.append(Text(f"\nStep {index}: {said}", style="bold"))
+        if rules is not None:
+            parts.append(_rules(rules))
     return Group(*parts)
 
 
