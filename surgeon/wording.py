@@ -26,11 +26,13 @@ _TEXTS = {
     "--require": "require",
     "--keep-evidence": "keep_evidence",
     "--external-data": "external_data",
+    "--external-name": "external_name",
     "--from": "inputs",
     "--to": "outputs",
     "--state": "state",
 }
 _NUMBERS = {
+    "--external-above": "external_above",
     "--opset": "opset",
     "--tolerance": "allow_approximate",
     "--timeout": "timeout",

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from surgeon.cli import options, results
+from surgeon.cli.carried import Carried, ExternalAbove, ExternalData, ExternalName, carrying
 from surgeon.cli.console import desk
-from surgeon.cli.repair import DryRun, ExternalData, Reproducible, now
+from surgeon.cli.repair import DryRun, Reproducible, now
 from surgeon.cli.targets import check_log, check_order, check_target
 from surgeon.collector import collector_paused
 
@@ -74,7 +75,9 @@ def reduce(
     most: Most = 200,
     timeout: Timeout = options.LIMIT,
     dry_run: DryRun = False,
-    external_data: ExternalData = options.Carried.KEEP,
+    external_data: ExternalData = Carried.KEEP,
+    external_name: ExternalName = None,
+    external_above: ExternalAbove = None,
     reproducible: Reproducible = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -89,6 +92,7 @@ def reduce(
         usage = "Write `surgeon reduce IN OUT --check 'COMMAND {}'`."
         named = {"input": str(source), "output": str(target)}
         check_order((), named, where="surgeon reduce", usage=usage)
+        carried = carrying(target, external_data, external_name, external_above)
         check_target(target, inputs=[source])
         check_log(log_file, output=target)
         with place.working("load") as progress:
@@ -110,7 +114,7 @@ def reduce(
                     date=None if reproducible else now(),
                 )
         if not dry_run:
-            found.model.save(target, external_data=external_data.value)
+            found.model.save(target, **carried)
         first, last = command.first, command.last
         assert first is not None  # what it said of the whole model
         assert last is not None

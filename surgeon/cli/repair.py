@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from surgeon.cli import options, results
+from surgeon.cli.carried import Carried, ExternalAbove, ExternalData, ExternalName, carrying
 from surgeon.cli.console import Desk, UsageError, desk
 from surgeon.cli.targets import check_log, check_order, check_report, check_target
 from surgeon.collector import collector_paused
@@ -69,16 +70,6 @@ NoBackup = Annotated[
     bool,
     typer.Option("--no-backup", help="Keep no backup with `--in-place`.", rich_help_panel="Output"),
 ]
-ExternalData = Annotated[
-    options.Carried,
-    typer.Option(
-        "--external-data",
-        help="`keep`: weights stay in their files, which are put beside OUT if it lies in another "
-        "folder. `copy`: OUT shares no file with IN. `inline`: they go into OUT itself. "
-        "`pack`: what OUT reads, and nothing else, goes into one file beside it.",
-        rich_help_panel="Output",
-    ),
-]
 Reproducible = Annotated[
     bool,
     typer.Option(
@@ -116,7 +107,9 @@ def apply(
     dry_run: DryRun = False,
     in_place: InPlace = False,
     no_backup: NoBackup = False,
-    external_data: ExternalData = options.Carried.KEEP,
+    external_data: ExternalData = Carried.KEEP,
+    external_name: ExternalName = None,
+    external_above: ExternalAbove = None,
     reproducible: Reproducible = False,
     timeout: options.Timeout = options.LIMIT,
     memory: options.Memory = None,
@@ -140,6 +133,7 @@ def apply(
         shapes, references = options.read_shapes(shape), options.read_references(reference)
         recorded = [references] if isinstance(references, str) else references or []
         read = [source, *(Path(name) for name in [*recipes, *recorded] if is_file(Path(name)))]
+        carried = carrying(target, external_data, external_name, external_above)
         check_target(target, inputs=read[1:] if in_place else read, in_place=True)
         check_log(log_file, output=target, report=report)
         if in_place and not no_backup:
@@ -174,13 +168,13 @@ def apply(
             date=None if reproducible else now(),
         )
         backup = None
-        moved = external_data is not options.Carried.KEEP
+        moved = external_data is not Carried.KEEP
         wanted = not dry_run and (result.model.changed or moved or not in_place)
         told = results.Told(result.report, target if wanted else None)
         with results.reported(told, report):
             if wanted:
                 backup = back_up(target) if in_place and not no_backup else None
-                results.save(result, target, external_data.value, report)
+                results.save(result, target, carried, report)
         results.show(place, told, as_json=as_json)
         results.say_doubts(place, result.report)
         if not as_json:
