@@ -17,7 +17,11 @@ from surgeon.model import Model
 from surgeon.nested import every_node
 from surgeon.recipe import Recipe, Rule
 from surgeon.recipe.fewer import left_out, names_of
-from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
+from surgeon.soundness.apart import (
+    with_names_of_their_own,
+    with_nodes_once,
+    with_outputs_of_their_own,
+)
 from surgeon.sparing import DEFAULT
 
 RecipeLike = Any  # Recipe, Rule, the name of a bundled recipe, or a path
@@ -112,9 +116,12 @@ def _names(model: Model) -> Iterator[str]:
 
 
 def told_apart(model: Model) -> tuple[Model, list[str]]:
-    """The model with whatever its graphs have twice told apart, and what was, in words."""
-    shared, again = model.sound.shared, model.sound.again
+    """The model with whatever its graphs have twice told apart or once, and what was, in words."""
+    shared, again, twice = model.sound.shared, model.sound.again, model.sound.twice
     said = []
+    if twice:
+        model = Model(with_nodes_once(model.proto), path=model.path, folder=model.folder)
+        said.append(f"nodes stood there twice, equal in all, and stand once now: {few(twice)}")
     if shared:
         model = Model(with_names_of_their_own(model.proto), path=model.path, folder=model.folder)
         said.append(f"several nodes had one name, and got names of their own: {few(shared)}")

@@ -8,6 +8,12 @@ from functools import cache
 import onnx
 import onnx.defs
 
+# Operators that draw at random, or do in training: two runs give two results.
+DRAWING = frozenset(
+    "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli "
+    "Dropout".split()
+)
+
 
 @cache
 def newest_opset() -> int:
