@@ -45,7 +45,7 @@ from surgeon.sparing import Spared
 from surgeon.steps import asread
 from surgeon.steps.asread import Handed
 from surgeon.steps.correcting import bring_in_line
-from surgeon.steps.onprotobuf import on_protobuf
+from surgeon.steps.onprotobuf import on_protobuf, speaks_otherwise
 from surgeon.steps.stating import state_shapes
 from surgeon.sweep import Sweep
 from surgeon.tally import (
@@ -133,8 +133,9 @@ class Operation:
         """Whether what some rules took apart others put together again, as in a second run."""
         if not self.changed or self.touched or self.before != operators(self.model):
             return False
-        renamed = any(isinstance(step, PlainNamesStep) for r in self.recipes for step in r.steps)
-        return not renamed and is_back(self.model.to_proto(), self.original.proto)
+        steps = [step for recipe in self.recipes for step in recipe.steps]
+        other = speaks_otherwise(steps, self.original)
+        return not other and is_back(self.model.to_proto(), self.original.proto)
 
     def _steps(self, clock: Clock) -> None:
         self._begin()
@@ -300,8 +301,7 @@ class Operation:
             self.notes.failures.append(f"step `{what}` was skipped: {error.what}")
             self.notes.in_the_way = error.operator if isinstance(error, OpsetError) else ""
             return
-        if self.notes.every:
-            self.removed.extend(self.surgery.removed.all)
+        self.removed += self.surgery.removed.all if self.notes.every else []
         self.model = Model(proto, path=self.original.path, folder=self.original.folder)
         self.model.changed = True
         self._begin()

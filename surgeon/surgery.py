@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from surgeon.assumptions import parse_assumptions
 from surgeon.auditing import Asked, record
+from surgeon.authoring import recipe_for_metadata
 from surgeon.choices import (
     REQUIRED,
     Data,
@@ -85,6 +86,7 @@ def apply(
     strict: bool = False,
     opset: int | None = None,
     target: str | None = None,
+    metadata: Mapping[str, str | None] | None = None,
     date: str | None = None,
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
@@ -133,6 +135,8 @@ def apply(
             brought among those that it reads, unless `opset` is given, and what its list of
             operators lacks is at last spelled out in operators that it has, where there are rules
             for it. What is not reached is among the report's `failures`.
+        metadata: What the result is to say of itself beside its log: texts by their keys, None for
+            one that is to go.
         date: When, for the log that the model keeps of its making (see `surgeon log`). Without one
             equal runs give equal bytes.
 
@@ -159,7 +163,7 @@ def apply(
         pieces = () if checked else (reference, inputs, data, keep_evidence)
         check_unasked(require == REQUIRED[1], save_partial, *pieces)
     check_integer("opset", opset)
-    check_by_name(values=values, inputs=inputs)
+    check_by_name(values=values, inputs=inputs, metadata=metadata)
     shape = plain_shapes(shape)
     if keep_evidence is not None:
         from surgeon.evidence import check_folder
@@ -169,8 +173,9 @@ def apply(
     with collector_paused():
         original = Model.of(model)
         see_kept(original, keep)
+        named = fewer([as_recipe(recipe) for recipe in recipes], without)
         plan = Plan(
-            fewer([as_recipe(recipe) for recipe in recipes], without),
+            [*named, *([recipe_for_metadata(metadata)] if metadata else [])],
             original.opset,
             opset=opset,
             target=target,
@@ -242,7 +247,7 @@ def apply(
 
         refuse_left_out(report, work.model, None if reached else opset, work.notes.in_the_way)
     options = {"target": target, "opset": opset, "without": ", ".join(without) or None}
-    options |= {"keep": ", ".join(keep) or None}
+    options |= {"keep": ", ".join(keep) or None, "metadata": ", ".join(metadata or ()) or None}
     asked = Asked(
         source=original.path,
         recipes=len(recipes),

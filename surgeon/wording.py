@@ -14,7 +14,12 @@ _FLAGS = {
     "--strict": "strict=True",
     "--keep-overridable": "keep_overridable=True",
 }
-_MAPPINGS = {"--shape": "shape", "--value": "values", "--input": "inputs"}
+_MAPPINGS = {
+    "--shape": "shape",
+    "--value": "values",
+    "--input": "inputs",
+    "--metadata": "metadata",
+}
 _TEXTS = {
     "--assume": "assume",
     "--allow": "allow",
@@ -106,7 +111,7 @@ def _pair(option: str, name: str, value: str) -> str:
         return f"{_quoted(value)}: ..."
     if value == "...":
         return f"{_quoted(name)}: ..."
-    if option == "--input":
+    if option in ("--input", "--metadata"):
         return f"{_quoted(name)}: {_quoted(value)}"
     parts = [part if _is_number(part) else _quoted(part) for part in value.split(",")]
     if option == "--value" and len(parts) == 1:

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from surgeon.cli import options, results
-from surgeon.cli.carried import Carried, ExternalAbove, ExternalData, ExternalName, carrying
 from surgeon.cli.console import UsageError, desk
 from surgeon.cli.reduce import Most, Timeout
 from surgeon.cli.repair import DryRun, PrintJson, ReportFile, Reproducible, now
+from surgeon.cli.saving import Carried, ExternalAbove, ExternalData, ExternalName, carrying
 from surgeon.cli.targets import check_log, check_order, check_report, check_target
 from surgeon.collector import collector_paused
 from surgeon.files import is_file

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from surgeon.cli import options, results
-from surgeon.cli.carried import Carried, ExternalAbove, ExternalData, ExternalName, carrying
 from surgeon.cli.console import desk
 from surgeon.cli.repair import DryRun, Reproducible, now
+from surgeon.cli.saving import Carried, ExternalAbove, ExternalData, ExternalName, carrying
 from surgeon.cli.targets import check_log, check_order, check_target
 from surgeon.collector import collector_paused
 

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from surgeon.cli import options, results
-from surgeon.cli.carried import Carried, ExternalAbove, ExternalData, ExternalName, carrying
 from surgeon.cli.console import Desk, UsageError, desk
+from surgeon.cli.saving import (
+    Carried,
+    ExternalAbove,
+    ExternalData,
+    ExternalName,
+    Metadata,
+    carrying,
+    read_metadata,
+)
 from surgeon.cli.targets import check_log, check_order, check_report, check_target
 from surgeon.collector import collector_paused
 from surgeon.files import back_up, backup_of, is_file
@@ -110,6 +118,7 @@ def apply(
     external_data: ExternalData = Carried.KEEP,
     external_name: ExternalName = None,
     external_above: ExternalAbove = None,
+    metadata: Metadata = None,
     reproducible: Reproducible = False,
     timeout: options.Timeout = options.LIMIT,
     memory: options.Memory = None,
@@ -160,6 +169,7 @@ def apply(
             strict=strict,
             opset=opset,
             target=fitted,
+            metadata=read_metadata(metadata),
             keep_evidence=keep_evidence,
             inputs=options.read_inputs(inputs),
             data=data or (),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from surgeon.choices import check_metadata
 from surgeon.document import Value, parse
 from surgeon.errors import Location, RecipeError
 from surgeon.extension import BEHIND, IN_FRONT, Extension, parse_extension
@@ -12,7 +13,7 @@ from surgeon.files import is_file
 from surgeon.meanings import name_of, parse_function
 from surgeon.nested import every_node
 from surgeon.notation.operators import check_operator
-from surgeon.recipe.models import JoinedModel, RecipeModel, RuleModel, StepModel, validate
+from surgeon.recipe.models import HeaderModel, JoinedModel, RecipeModel, RuleModel, StepModel
 from surgeon.recipe.reading import Known, read_rule
 from surgeon.recipe.rules import (
     ASKED,
@@ -20,9 +21,11 @@ from surgeon.recipe.rules import (
     FoldStep,
     FreeBatchStep,
     FreeSizesStep,
+    HeaderStep,
     IrVersionStep,
     LowerOpsetStep,
     PlainAttributesStep,
+    PlainMetadataStep,
     PlainNamesStep,
     RaiseOpsetStep,
     Rule,
@@ -31,6 +34,7 @@ from surgeon.recipe.rules import (
     SimplifyStep,
     StateShapesStep,
 )
+from surgeon.recipe.validating import validate
 from surgeon.recipe.written import Use, Written, WrittenStep
 
 
@@ -147,6 +151,10 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         return PlainNamesStep()
     if item.plain_attributes:
         return PlainAttributesStep()
+    if item.plain_metadata:
+        return PlainMetadataStep(inside=item.plain_metadata == "inside")
+    if item.header is not None:
+        return _header(item.header, content)
     if item.share_weights:
         return ShareWeightsStep()
     if item.state_shapes:
@@ -156,6 +164,18 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         where=content.location,
         mend="Give it a value, or take the step out.",
     )
+
+
+def _header(item: HeaderModel, value: Value) -> HeaderStep:
+    said = item.model_dump(by_alias=True, exclude={"metadata"}, exclude_none=True)
+    if not said and not item.metadata:
+        raise RecipeError(
+            "`header` says nothing",
+            where=value.location,
+            mend="Write what the file is to say: `header: {metadata: {author: me}}`.",
+        )
+    check_metadata(item.metadata, where=(value.find("metadata") or value).location)
+    return HeaderStep(tuple(item.metadata.items()), tuple(said.items()))
 
 
 def _rules(

@@ -175,6 +175,28 @@ class PlainAttributesStep(NamedTuple):
     """Takes out attributes that say what their operator did before there was one."""
 
 
+class PlainMetadataStep(NamedTuple):
+    """Takes out doc strings and metadata.
+
+    Attributes:
+        inside: Whether those of the model as a whole stay.
+    """
+
+    inside: bool
+
+
+class HeaderStep(NamedTuple):
+    """Sets what the file says of itself.
+
+    Attributes:
+        metadata: Entries by their keys; None for one that leaves.
+        fields: `doc-string`, `graph-name`, `domain` and `model-version`, those that are set.
+    """
+
+    metadata: tuple[tuple[str, str | None], ...] = ()
+    fields: tuple[tuple[str, Any], ...] = ()
+
+
 class ShareWeightsStep(NamedTuple):
     """Keeps one of weights that stand in the file twice."""
 
@@ -203,6 +225,8 @@ Step: TypeAlias = (
     | AsReadStep
     | PlainNamesStep
     | PlainAttributesStep
+    | PlainMetadataStep
+    | HeaderStep
     | ShareWeightsStep
     | StateShapesStep
 )

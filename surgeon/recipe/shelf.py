@@ -26,9 +26,11 @@ from surgeon.recipe.rules import (
     FoldStep,
     FreeBatchStep,
     FreeSizesStep,
+    HeaderStep,
     IrVersionStep,
     LowerOpsetStep,
     PlainAttributesStep,
+    PlainMetadataStep,
     PlainNamesStep,
     RaiseOpsetStep,
     Rule,
@@ -49,6 +51,8 @@ _KINDS: Mapping[str, type[Any]] = {
         ShareWeightsStep,
         FreeSizesStep,
         StateShapesStep,
+        PlainMetadataStep,
+        HeaderStep,
     )
 }
 

@@ -15,9 +15,11 @@ from surgeon.recipe.rules import (
     AsReadStep,
     FreeBatchStep,
     FreeSizesStep,
+    HeaderStep,
     IrVersionStep,
     LowerOpsetStep,
     PlainAttributesStep,
+    PlainMetadataStep,
     PlainNamesStep,
     Rule,
     ShareWeightsStep,
@@ -109,6 +111,12 @@ def _step(step: object) -> str:
         return "keep one of weights that stand in the file twice"
     if isinstance(step, PlainAttributesStep):
         return "leave out attributes that say what their operator did before"
+    if isinstance(step, PlainMetadataStep):
+        more = ", but for the model's own" if step.inside else ""
+        return f"leave out doc strings and metadata{more}"
+    if isinstance(step, HeaderStep):
+        told = [name for name, _ in (*step.metadata, *step.fields)]
+        return f"state of the file {words.listed(told)}"
     if isinstance(step, IrVersionStep):
         return f"write the file in IR version {step.version}"
     if isinstance(step, StateShapesStep):

@@ -1,7 +1,8 @@
-"""What becomes of weights in files beside a model, as commands that save one are told."""
+"""How a model is saved, as commands are told: where its weights go, what it says of itself."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from surgeon.cli import options
+from surgeon.cli.console import UsageError
 
 
 class Carried(StrEnum):
@@ -50,6 +52,40 @@ ExternalAbove = Annotated[
         rich_help_panel="Output",
     ),
 ]
+
+
+Metadata = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metadata",
+        metavar="KEY=TEXT",
+        help="What OUT is to say of itself, where any viewer shows it; `KEY=` takes an entry out.",
+        rich_help_panel="Output",
+    ),
+]
+
+
+def read_metadata(texts: Sequence[str] | None) -> dict[str, str | None]:
+    """`author=me` as key and text; without a text, None.
+
+    Raises:
+        UsageError: The text does not have this form, or says a key twice.
+    """
+    found: dict[str, str | None] = {}
+    for text in texts or ():
+        key, equals, said = text.partition("=")
+        if not equals or not key:
+            raise UsageError(
+                f"`{text}` is no entry of metadata",
+                where="--metadata",
+                mend="Write it as `author=me`: a key, then a text.",
+            )
+        if key in found:
+            raise UsageError(
+                f"`{key}` has two texts", where="--metadata", mend="Leave one of them out."
+            )
+        found[key] = said or None
+    return found
 
 
 def carrying(target: Path, way: Carried, name: str | None, above: str | None) -> dict[str, Any]:
