@@ -56,6 +56,12 @@ def takes(op: str, opset: int, index: int, dtype: int) -> bool:
     return not allowed or f"tensor({onnx.TensorProto.DataType.Name(dtype).lower()})" in allowed
 
 
+def gives(op: str, opset: int, dtype: int) -> bool:
+    """Whether an operator's first output can be of an element type; not where there is none."""
+    own = schema(op, opset)
+    return own is not None and dtype in map(element_type, own.outputs[0].types)
+
+
 def typed_by(op: str, opset: int, operands: Collection[int], place: int = 0) -> bool:
     """Whether the element type of an output is that of one of these operands.
 

@@ -12,6 +12,7 @@ _FLAGS = {
     "--no-verify": "verify=False",
     "--save-partial": "save_partial=True",
     "--strict": "strict=True",
+    "--without-weights": "without_weights=True",
     "--keep-overridable": "keep_overridable=True",
 }
 _MAPPINGS = {

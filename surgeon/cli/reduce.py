@@ -60,6 +60,14 @@ Most = Annotated[
         help="How often the command may run; once more where the last run was of another part.",
     ),
 ]
+WithoutWeights = Annotated[
+    bool,
+    typer.Option(
+        "--without-weights",
+        help="Put a number in the place of each weight, where the part still fails so: a small "
+        "file to send, which shows nothing else and computes something else.",
+    ),
+]
 Timeout = Annotated[
     float,
     typer.Option("--timeout", min=0.1, metavar="SECONDS", help="Limit for one run of the command."),
@@ -73,6 +81,7 @@ def reduce(
     saying: Saying = "",
     data: RealInputs = None,
     most: Most = 200,
+    without_weights: WithoutWeights = False,
     timeout: Timeout = options.LIMIT,
     dry_run: DryRun = False,
     external_data: ExternalData = Carried.KEEP,
@@ -110,6 +119,7 @@ def reduce(
                     passes=command.passes,
                     data=wanted if command.wants_data else None,
                     most=most,
+                    without_weights=without_weights,
                     progress=progress,
                     date=None if reproducible else now(),
                 )
@@ -125,5 +135,5 @@ def reduce(
             }
             place.data(json.dumps({**found.to_dict(), **told}, indent=2))
         elif place.is_heard:
-            place.show(render.reduction(found, first, last))
+            place.show(render.reduction(found, first, last, asked_without=without_weights))
             results.say_saved(place, target, dry_run=dry_run)
