@@ -131,12 +131,14 @@ class Surgery:
     def make_directly(self, node: gs.Node, graph: gs.Graph) -> bool:
         """Let an Identity go that gives an output: who makes its input makes the output.
 
-        False where its input is made elsewhere, or is an output too.
+        False where its input is made elsewhere, or by what is to stay, or is an output too.
         """
         source, out = node.inputs[0], node.outputs[0]
         producer = maker_of(source)
         origin = getattr(graph, "origin", None)
         if producer is None or self.is_output(source) or not self.holds(graph, producer):
+            return False
+        if self.spared.holds(producer):  # whose output keeps its name too
             return False
         if getattr(origin, "quantization_annotation", ()):  # it may speak of the name that goes
             return False

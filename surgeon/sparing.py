@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import onnx_graphsurgeon as gs
 
 from surgeon.errors import few
+from surgeon.links import bodies
 
 DEFAULT = "ai.onnx"  # what the domain without a name is called
 
@@ -41,6 +42,14 @@ class Spared:
                 self._found.add(name)
                 return True
         return False
+
+    def holds_inside(self, node: gs.Node) -> bool:
+        """Whether a node in its bodies, however deep, is to stay as it is."""
+        if not self._now:
+            return False
+        tops = [value for value in node.attrs.values() if isinstance(value, gs.Graph)]
+        graphs = (graph for top in tops for graph in (top, *bodies(top)))
+        return any(self.holds(member) for graph in graphs for member in graph.nodes)
 
     def copied(self, old: str, new: str) -> None:
         """Note that a copy of a node, or of a value, has a name of its own."""
@@ -92,4 +101,5 @@ class Spared:
         yield f"{node.domain or DEFAULT}.{node.op}"
         for name in (node.name, *(tensor.name for tensor in node.outputs)):
             if name:
+                yield name
                 yield self._called.get(name, name)

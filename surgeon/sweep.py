@@ -249,11 +249,12 @@ class Sweep:
             place: That of its last body.
         """
         self.surgery.removed.cause = "was unrolled, or its bodies were taken apart"
-        if (apart := put_by_both(self.facts, self.surgery, node, graph)) is not None:
-            return apart
-        if (without := self.appending.unlist(node, graph, place)) is not None:
-            self.notes.housekeeping["Loops whose lists became results of their turns"] += 1
-            return without
+        if not self.surgery.spared.holds_inside(node):
+            if (apart := put_by_both(self.facts, self.surgery, node, graph)) is not None:
+                return apart
+            if (without := self.appending.unlist(node, graph, place)) is not None:
+                self.notes.housekeeping["Loops whose lists became results of their turns"] += 1
+                return without
         if (copies := self.unroller.unroll(node, graph)) is not None:
             self.notes.housekeeping["Loop nodes of a few turns unrolled"] += 1
             return copies

@@ -202,3 +202,32 @@ def test_one_file_and_many_keep_the_same_and_the_log_says_what(tmp_path: Path) -
     rows = [json.loads(line) for line in (tmp_path / "out" / "report.jsonl").open()]
     remarks = {row["name"]: row["remarks"] for row in rows}
     assert "it has nothing to keep for `head`" in remarks["r.onnx"]
+
+
+def test_what_is_kept_inside_holds_a_loop_together() -> None:
+    """Else a list that it appends to becomes what its turns give, and the insertion goes."""
+    model = parse(
+        "g (float[2] x, int64 n) => (float[n,2] y) <bool c = {1}> {"
+        "none = SequenceEmpty () s = Loop (n, c, none) <body = b (int64 i, bool k, seq(float[2]) p)"
+        "=> (bool k2, seq(float[2]) r) { k2 = Identity (k) f = Cast <to = 1> (i) q = Add (x, f)"
+        "[put] r = SequenceInsert (p, q) }>"
+        "y = ConcatFromSequence <axis = 0, new_axis = 1> (s) }"
+    )
+    plain = surgeon.apply(model, "clean").model.to_proto()
+    assert "SequenceInsert" not in str(plain)
+    for keep in ("put", "SequenceInsert"):
+        kept = surgeon.apply(model, "clean", keep=keep)
+        assert str(kept.model.to_proto()).count('op_type: "SequenceInsert"') == 1
+        assert kept.report.status in ("equivalent", "unchanged")
+
+
+@pytest.mark.parametrize("keep", ["one", "a", "Tanh"])
+def test_what_is_kept_keeps_the_name_of_its_output(keep: str) -> None:
+    """An Identity behind it stays, where it gives an output: else who is kept would give that."""
+    model = parse(
+        "g (float[2] x) => (float[2] y) { z = Relu (x) [one] a = Tanh (z) y = Identity (a) }"
+    )
+    assert operators(surgeon.apply(model, "clean").model) == ["Relu", "Tanh"]
+    kept = surgeon.apply(model, "clean", keep=keep)
+    assert operators(kept.model) == ["Relu", "Tanh", "Identity"]
+    assert kept.report.status == "unchanged"

@@ -31,6 +31,7 @@ from surgeon.choices import (
     check_options,
     check_unasked,
     plain_shapes,
+    several,
 )
 from surgeon.errors import OutputError, RecipeError
 from surgeon.opening import fewer
@@ -120,7 +121,7 @@ def batch(
     values: Mapping[str, Any] | None = None,
     allow: Sequence[str] = (),
     without: Sequence[str] = (),
-    keep: Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     verify: bool = True,
     reference: str | None = None,
     require: str = "runs",
@@ -194,7 +195,7 @@ def batch(
         "values": dict(values or {}),
         "allow": sorted(allow),
         "without": list(without),
-        "keep": list(keep),
+        "keep": list(several(keep)),
         "verify": verify,
         "reference": reference,
         "require": require,
