@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx
 
+from surgeon.choices import check_metadata
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import Expression
 from surgeon.match import Match
 from surgeon.notation import check_operators, labels_of, parse_pattern
-from surgeon.recipe import Recipe, Rule, RulesStep
+from surgeon.recipe import HeaderStep, Recipe, Rule, RulesStep
 from surgeon.rewrite import Draft
 from surgeon.standard import newest_opset
 from surgeon.steps.irversion import ir_version_of
@@ -95,6 +96,21 @@ def recipe_of(*rules: Rule) -> Recipe:
         source="<python>",
         digest=hashlib.sha256(names.encode()).hexdigest(),
     )
+
+
+def recipe_for_metadata(metadata: Mapping[str, str | None]) -> Recipe:
+    """A recipe of the step that sets metadata of the file.
+
+    Args:
+        metadata: Texts by their keys; None for an entry that leaves.
+
+    Raises:
+        RecipeError: A file cannot have such entries.
+    """
+    check_metadata(metadata, where="--metadata")
+    said = tuple(metadata.items())
+    digest = hashlib.sha256(repr(said).encode()).hexdigest()
+    return Recipe("metadata", steps=(HeaderStep(said),), source="<metadata>", digest=digest)
 
 
 # Recipes that spell out operators, and the opset from which those are there.

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import onnx
 
+from surgeon import standard
 from surgeon.schemas.aliases import plain_name
 
 # These draw only while training; where the word for it stands among the inputs, from 0.
@@ -26,11 +27,10 @@ _SHARE = 1  # where the dropouts among them are told how much is dropped
 _SWITCH_NAMES = frozenset({"train", "training"})
 # Operators whose outputs differ from run to run: never merged, never folded.
 RANDOM = frozenset(
-    "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli "
     "rand rand_like randn randn_like randint randint_like randperm bernoulli multinomial normal "
     "normal_functional uniform exponential geometric cauchy log_normal random poisson binomial "
     "_fused_dropout _standard_gamma _sample_dirichlet".split()
-) | frozenset(_SWITCHED)
+).union(standard.DRAWING, _SWITCHED)
 # What they give holds whatever memory held.
 _UNSET = frozenset(
     "empty empty_like new_empty empty_strided empty_permuted new_empty_strided".split()

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from surgeon.document import suggest
-from surgeon.errors import RecipeError
+from surgeon.errors import Location, RecipeError
+from surgeon.provenance import OWN
 
 Data: TypeAlias = str | Path | Sequence[str | Path]
 Reference: TypeAlias = str | Path | Sequence[str | Path] | None
@@ -161,3 +162,26 @@ def check_function(option: str, given: object) -> None:
             mend="Give one that takes the path of a file and gives `True` or `False`; what runs a "
             "command, `subprocess.run` say, goes into it.",
         )
+
+
+def check_metadata(metadata: Mapping[str, str | None], *, where: Location | str) -> None:
+    """See that a file can have these entries.
+
+    Args:
+        metadata: Texts by their keys; None for an entry that leaves.
+        where: What the error says.
+
+    Raises:
+        RecipeError: A key is none, or surgeon's own, or what is said is no text.
+    """
+    for key, text in metadata.items():
+        if not isinstance(key, str) or not isinstance(text, str | None):
+            what, mend = f"the metadata `{key}` is no text", "Give keys and texts."
+        elif not key or key.startswith(OWN):
+            what = f"`{key}` is a key of surgeon's own log" if key else "metadata has no key"
+            mend = "Choose another key."
+        elif (key + (text or "")).encode("utf-8", "replace").decode() != key + (text or ""):
+            what, mend = f"the metadata `{key!a}` is no UTF-8", "Write it as UTF-8."
+        else:
+            continue
+        raise RecipeError(what, where=where, mend=mend)

@@ -65,9 +65,11 @@ class Copier:
         outputs = []
         for tensor in node.outputs:
             name = fresh(tensor.name) if named and tensor.name else tensor.name
+            self.surgery.spared.copied(tensor.name, name)
             outputs.append(gs.Variable(name, tensor.dtype, tensor.shape, tensor.type))
             self.inside[id(tensor)] = outputs[-1]
         label = fresh(node.name) if named and node.name else node.name
+        self.surgery.spared.copied(node.name, label)
         origin = type(node.origin)()
         origin.CopyFrom(node.origin)
         origin.name = label

@@ -1,10 +1,14 @@
-"""What became of nodes that went: who let each go, in words, for those who ask about one later."""
+"""Nodes that go: taken from the readers of what they read; and who let each go, in words."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import onnx_graphsurgeon as gs
+
+from surgeon.links import bodies
 from surgeon.model import describe
+from surgeon.objects import forget_reader
 
 
 class Departure(NamedTuple):
@@ -62,3 +66,20 @@ def _name(node: Any) -> str:
     """As the file has it: the name, or the first output's."""
     origin = node.origin
     return origin.name or next(filter(None, origin.output), "") if origin is not None else ""
+
+
+def unlink_bodies(node: gs.Node) -> None:
+    """Take what hangs on a node from the readers of what it reads."""
+    for body in [v for v in node.attrs.values() if isinstance(v, gs.Graph)]:
+        for inner in (body, *bodies(body)):
+            for member in inner.nodes:
+                unlink(member, member.inputs)
+
+
+def unlink(node: gs.Node, tensors: Any) -> list[gs.Tensor]:
+    """Take `node` from the readers of its inputs, by identity; gives the inputs."""
+    inputs = list(tensors)
+    list.clear(tensors)
+    for tensor in inputs:
+        forget_reader(tensor, node)
+    return inputs

@@ -10,8 +10,8 @@ from typing import Any
 import numpy.typing as npt
 import onnx
 
-from surgeon.errors import ModelError, OutputError
-from surgeon.files import bring, external_path
+from surgeon.errors import ModelError, OutputError, RecipeError
+from surgeon.files import bring, external_path, is_inside
 from surgeon.nested import every_body
 from surgeon.packing import pack
 from surgeon.stored import bytes_of
@@ -50,6 +50,46 @@ def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
                 stack.extend(attribute.graphs)
 
 
+def check_way(way: str, target: Path, name: str | None, above: int | None) -> None:
+    """See that there is such a way to carry data, and that the file can be called so.
+
+    Args:
+        way: How.
+        target: The file that the model is saved in.
+        name: Of the data file.
+        above: Bytes from which on values go there.
+
+    Raises:
+        RecipeError: There is none, or it makes no such file, or this is no name of a file beside.
+    """
+    if way not in WAYS:
+        raise RecipeError(
+            f"`{way}` is no way to carry data",
+            where="--external-data",
+            mend=f"Say {', '.join(f'`{way}`' for way in WAYS[:-1])} or `{WAYS[-1]}`.",
+        )
+    for option, given in (("--external-name", name), ("--external-above", above)):
+        if given is not None and way != PACK:
+            raise RecipeError(
+                f"`--external-data {way}` packs nothing",
+                where=option,
+                mend="Add `--external-data pack`, or leave it out.",
+            )
+    if above is not None and above < 1:
+        raise RecipeError(
+            f"`{above}` is no number of bytes", where="--external-above", mend="Say 1 or more."
+        )
+    if name is None:
+        return
+    is_plain = is_inside(name) and "\0" not in name and not {"/", "\\"}.intersection(name)
+    if not is_plain or name.startswith(".") or name.casefold() == target.name.casefold():
+        raise RecipeError(
+            f"`{name[:200]}` is no name of a file beside the model, or that of the model",
+            where="--external-name",
+            mend="Write it without folders, as `weights.bin`.",
+        )
+
+
 class Carrier:
     """Brings the data of a model to where the model is saved.
 
@@ -57,13 +97,24 @@ class Carrier:
         source: The folder of the model they came with; None where there is none.
         target: The file the model is saved in.
         way: `keep`, `copy`, `inline` or `pack`.
+        name: What `pack` calls the file; without one it is called by its content.
+        above: Bytes from which on `pack` puts values outside, and below which it puts them inside;
+            without it all that lies outside stays there, and what has some size goes there.
 
     Attributes:
         edits: Whether the model has to be written anew for it.
     """
 
-    def __init__(self, source: Path | None, target: Path, way: str) -> None:
+    def __init__(
+        self,
+        source: Path | None,
+        target: Path,
+        way: str,
+        name: str | None = None,
+        above: int | None = None,
+    ) -> None:
         self.source, self.target, self.way = source, target, way
+        self.name, self.above = name, above
         self._beside = source is not None and _same(source, target.parent)
         self.edits = way in (INLINE, PACK) or (way == COPY and self._beside)
         self._brought: list[Path] = []
@@ -109,7 +160,12 @@ class Carrier:
         if self.way == PACK:
             outside = list(external_tensors(proto))
             self._places(outside)
-            self._pack([*outside, *_large(proto)])
+            if self.above is not None:
+                small = [each for each in outside if bytes_of(each) < self.above]
+                outside = [each for each in outside if bytes_of(each) >= self.above]
+                _inline(small, self.source or Path(), self.target)
+            least = _SMALL if self.above is None else self.above
+            self._pack([*outside, *_large(proto, least)], self.name)
             return
         self.carry(external_tensors(proto))
         if original is not None:
@@ -128,10 +184,10 @@ class Carrier:
         if sum(len(tensor.raw_data) for tensor in new) >= ASIDE:
             self._pack(new)
 
-    def _pack(self, tensors: Sequence[onnx.TensorProto]) -> None:
+    def _pack(self, tensors: Sequence[onnx.TensorProto], name: str | None = None) -> None:
         """Put what the tensors hold into one file."""
         if tensors:
-            to, is_new = pack(tensors, self.source, self.target)
+            to, is_new = pack(tensors, self.source, self.target, name)
             self._brought += [to] * is_new
 
     def _places(self, tensors: Iterable[onnx.TensorProto]) -> dict[str, Path]:
@@ -185,12 +241,12 @@ class Carrier:
             )
 
 
-def _large(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Weights in the protobuf that are worth a place outside, as raw data."""
+def _large(proto: onnx.ModelProto, least: int) -> Iterator[onnx.TensorProto]:
+    """Weights in the protobuf of so many bytes, which are worth a place outside, as raw data."""
     for graph in (proto.graph, *every_body(proto.graph.node)):
         for tensor in graph.initializer:
             is_text = tensor.data_type == onnx.TensorProto.STRING
-            if is_text or tensor.data_location == tensor.EXTERNAL or bytes_of(tensor) < _SMALL:
+            if is_text or tensor.data_location == tensor.EXTERNAL or bytes_of(tensor) < least:
                 continue
             if not tensor.HasField("raw_data"):
                 raw = onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor)).raw_data

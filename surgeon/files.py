@@ -47,18 +47,22 @@ def prepared(path: Path, *pieces: bytes) -> Iterator[None]:
             os.replace(beside, path)
 
 
-def write_by_content(path: Path, pieces: Iterable[bytes]) -> tuple[Path, bool]:
+def write_by_content(
+    path: Path, pieces: Iterable[bytes], name: str | None = None
+) -> tuple[Path, bool]:
     """Write a file whose name is of what it holds, so that none is ever written over.
 
     Args:
         path: What it is put beside, and what its name begins with.
         pieces: What the file holds, one behind the other.
+        name: What it is called instead: then one that is there is to hold the same.
 
     Returns:
         The file, and whether it was not there before.
 
     Raises:
-        OutputError: The folder is missing or read-only, or the disk is full.
+        OutputError: The folder is missing or read-only, or the disk is full; or another file has
+            the name.
     """
     digest = hashlib.sha256()
 
@@ -68,11 +72,22 @@ def write_by_content(path: Path, pieces: Iterable[bytes]) -> tuple[Path, bool]:
             yield piece
 
     with _beside(path, told()) as beside:
-        to = path.with_name(f"{path.name}.{digest.hexdigest()[:12]}.data")
+        to = path.with_name(name or f"{path.name}.{digest.hexdigest()[:12]}.data")
         with _said_of(to):
-            if is_new := not to.exists():
+            if is_new := not (to.exists() or (name and os.path.lexists(to))):
                 os.replace(beside, to)
+            elif name and not _is_one(to, beside):
+                raise OutputError(
+                    "another file of that name is there, which a model may read",
+                    where=str(to),
+                    mend="Remove it, or name the data file otherwise: `--external-name`.",
+                )
     return to, is_new
+
+
+def _is_one(there: Path, other: Path) -> bool:
+    """Whether a file, and no link to one, holds the same as another."""
+    return is_file(there) and not there.is_symlink() and filecmp.cmp(there, other, shallow=False)
 
 
 @contextlib.contextmanager

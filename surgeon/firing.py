@@ -83,6 +83,7 @@ class Firing:
         try:
             pairs = self._draft(rule, outcome, scope, draft)
             refusal = _unchanged(node, draft) or self._forbidden(rule)
+            refusal = refusal or self._spared(outcome, draft, pairs)
             if refusal is None and (waits := rule.waits(self.allow)):
                 refusal = _WAITING[waits].format(rule.contract)
             if refusal is None and self.check is not None:
@@ -165,6 +166,15 @@ class Firing:
         if rule.since_opset is not None and self.facts.opset < rule.since_opset:
             return f"it needs opset {rule.since_opset}; the model has {self.facts.opset}"
         return None
+
+    def _spared(self, match: Match, draft: Draft, pairs: Pairs) -> str | None:
+        """A reason to refuse what would touch a node that is to stay, or leave it unread."""
+        others = [other for other, _ in draft.also]
+        gone = next(filter(self.surgery.spared.holds, (*match.nodes, *others)), None)
+        if gone is None:
+            taken = [pair for _, more in draft.also for pair in more]
+            gone = self.surgery.parted([match.root, *others], [*pairs, *taken])
+        return None if gone is None else f"{describe(gone)} is to stay as it is"
 
     def _miss(
         self,

@@ -167,7 +167,7 @@ class Housekeeper:
     def fold(self, node: gs.Node, graph: gs.Graph) -> bool:
         """Compute a node of constants alone that gives no output; True where it went."""
         arrays = self.folder.fold(node)
-        if arrays is None:
+        if arrays is None or self.surgery.parted([node]):
             return False
         self.surgery.removed.cause = FOLDED
         for tensor, array in zip(list(node.outputs), arrays, strict=True):
@@ -205,7 +205,7 @@ class Housekeeper:
             known: What came before.
         """
         twin = self._twin(node, known)
-        if twin is None:
+        if twin is None or self.surgery.parted([node]):
             return False
         pairs = list(zip(list(node.outputs), twin.outputs, strict=True))
         self.surgery.removed.cause = twin
@@ -235,6 +235,8 @@ class Housekeeper:
         arrays = None
         if fold and node.op not in ("Constant", "Identity"):
             arrays = self.folder.fold(node)
+        if self.surgery.parted([node]):
+            return None
         draft = self.surgery.draft(graph, out.name)
         if arrays is not None and arrays[0] is not None:
             self.surgery.removed.cause = FOLDED

@@ -33,7 +33,7 @@ from onnx_graphsurgeon.logger import G_LOGGER
 from surgeon import mistaken, provenance
 from surgeon.collector import collector_paused
 from surgeon.errors import ModelError, RecipeError
-from surgeon.external import KEEP, PACK, WAYS, Carrier, external_tensors
+from surgeon.external import KEEP, PACK, Carrier, check_way, external_tensors
 from surgeon.files import external_path, write_whole
 from surgeon.importer import import_graph, opset_of
 from surgeon.links import bodies
@@ -286,7 +286,14 @@ class Model:
             seal(proto, folder, initializers)
         return serialise(proto, initializers, where=where)
 
-    def save(self, path: str | os.PathLike[str], *, external_data: str = KEEP) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        external_data: str = KEEP,
+        external_name: str | None = None,
+        external_above: int | None = None,
+    ) -> None:
         """Write the model whole or not at all; external data goes with it.
 
         Args:
@@ -296,19 +303,19 @@ class Model:
                 `copy` gives the output data files of its own; `inline` puts them into the model;
                 `pack` puts what the output reads, weights of the model itself too, into one file
                 beside it.
+            external_name: What `pack` calls that file: by default the model's name, a hash of the
+                content and `.data`, so that no other model's file is written over. With a name of
+                your own a file that is there is left as it is: refused where it holds other data.
+            external_above: Bytes from which on `pack` puts values there; smaller ones go inside.
 
         Raises:
+            RecipeError: There is no such way, or no file of such a name.
             ModelError: It is larger than protobuf can write, or its data cannot be read.
             OutputError: The folder is missing or read-only, or the disk is full.
         """
         path = Path(path)
-        if external_data not in WAYS:
-            raise RecipeError(
-                f"`{external_data}` is no way to carry data",
-                where="--external-data",
-                mend=f"Say {', '.join(f'`{way}`' for way in WAYS[:-1])} or `{WAYS[-1]}`.",
-            )
-        carrier = Carrier(self.folder, path, external_data)
+        check_way(external_data, path, external_name, external_above)
+        carrier = Carrier(self.folder, path, external_data, external_name, external_above)
         data: list[bytes] = []
         outside = self._sound is None or self._sound.outside
         try:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from surgeon import standard
 from surgeon.authoring import recipe_of
 from surgeon.document import suggest
 from surgeon.errors import ModelError, RecipeError, few
 from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
 from surgeon.model import Model
+from surgeon.nested import every_node
 from surgeon.recipe import Recipe, Rule
 from surgeon.recipe.fewer import left_out, names_of
-from surgeon.soundness.apart import with_names_of_their_own, with_outputs_of_their_own
+from surgeon.soundness.apart import (
+    with_names_of_their_own,
+    with_nodes_once,
+    with_outputs_of_their_own,
+)
+from surgeon.sparing import DEFAULT
 
 RecipeLike = Any  # Recipe, Rule, the name of a bundled recipe, or a path
 
@@ -64,10 +71,57 @@ def fewer(recipes: Sequence[Recipe], names: Collection[str]) -> list[Recipe]:
     return [recipe._replace(steps=tuple(left_out(recipe.steps, names))) for recipe in recipes]
 
 
+def not_there(model: Model, keep: Collection[str]) -> list[str]:
+    """What is to be kept and is neither in the file nor an operator that rules may write."""
+    if not keep:
+        return []
+    known = {*standard.known_operators(), *_names(model)}
+    return [name for name in keep if name.removeprefix(f"{DEFAULT}.") not in known]
+
+
+def see_kept(model: Model, keep: Collection[str]) -> None:
+    """See that what is to be kept says which nodes.
+
+    Raises:
+        RecipeError: A name is in the file nowhere, or is that of several nodes of one graph, which
+            are going to be told apart.
+    """
+    for name in not_there(model, keep):
+        raise RecipeError(
+            f"no node is `{name[:200]}`, is called so, or gives a value of this name",
+            where="--keep",
+            mend=suggest(
+                name,
+                {*_names(model), *standard.known_operators()},
+                "`surgeon inspect MODEL` lists operators; `surgeon inspect MODEL --node NAME` "
+                "shows nodes.",
+            ),
+        )
+    for name in keep:
+        if name in model.sound.shared:
+            raise RecipeError(
+                f"several nodes are called `{name[:200]}`",
+                where="--keep",
+                mend="Name the values that they give.",
+            )
+
+
+def _names(model: Model) -> Iterator[str]:
+    """All that nodes may be known by: operators, their own names, the values that they give."""
+    for graph in (model.proto.graph, *model.proto.functions):
+        for node in every_node(graph.node):
+            yield from (node.op_type, node.name, *node.output)
+            if node.domain:
+                yield f"{node.domain}.{node.op_type}"
+
+
 def told_apart(model: Model) -> tuple[Model, list[str]]:
-    """The model with whatever its graphs have twice told apart, and what was, in words."""
-    shared, again = model.sound.shared, model.sound.again
+    """The model with whatever its graphs have twice told apart or once, and what was, in words."""
+    shared, again, twice = model.sound.shared, model.sound.again, model.sound.twice
     said = []
+    if twice:
+        model = Model(with_nodes_once(model.proto), path=model.path, folder=model.folder)
+        said.append(f"nodes stood there twice, equal in all, and stand once now: {few(twice)}")
     if shared:
         model = Model(with_names_of_their_own(model.proto), path=model.path, folder=model.folder)
         said.append(f"several nodes had one name, and got names of their own: {few(shared)}")

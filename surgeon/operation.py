@@ -41,10 +41,11 @@ from surgeon.recipe import (
 from surgeon.report import Change, MissRecord, Notes, Report
 from surgeon.returned import BACK, is_back
 from surgeon.rewrite import Surgery
+from surgeon.sparing import Spared
 from surgeon.steps import asread
 from surgeon.steps.asread import Handed
 from surgeon.steps.correcting import bring_in_line
-from surgeon.steps.onprotobuf import on_protobuf
+from surgeon.steps.onprotobuf import on_protobuf, speaks_otherwise
 from surgeon.steps.stating import state_shapes
 from surgeon.sweep import Sweep
 from surgeon.tally import (
@@ -88,16 +89,14 @@ class Operation:
         self.given: Given | None = None  # what the user says of inputs
         self.notes = self.begun = Notes()
         self.touched = False  # whether the model was changed before any step
-        self.kept = Kept()
         self.model = original.clone()
         self.before = operators(self.model)
         self.earlier: dict[str, int] = {}  # what there was before the recipe for a target
         self.misses: list[MissRecord] = []
         self.settled = 0  # how many of these are from earlier steps than the last
-        self.carried = Carried()
+        self.kept, self.carried, self.spared = Kept(), Carried(), Spared()
         self.stating: StateShapesStep | None = None  # the last that writes shapes into the file
-        self.handed = Handed()
-        self.ended = ""  # what is said of the inputs that are taken for constants
+        self.handed, self.ended = Handed(), ""  # and what is said of inputs taken for constants
         self.removed: list[Departure] = []  # before the last step that reads the model anew
 
     @property
@@ -134,8 +133,9 @@ class Operation:
         """Whether what some rules took apart others put together again, as in a second run."""
         if not self.changed or self.touched or self.before != operators(self.model):
             return False
-        renamed = any(isinstance(step, NamesStep) for r in self.recipes for step in r.steps)
-        return not renamed and is_back(self.model.to_proto(), self.original.proto)
+        steps = [step for recipe in self.recipes for step in recipe.steps]
+        other = speaks_otherwise(steps, self.original)
+        return not other and is_back(self.model.to_proto(), self.original.proto)
 
     def _steps(self, clock: Clock) -> None:
         self._begin()
@@ -146,6 +146,7 @@ class Operation:
             known = len(self.notes.changes)
             allow = self.allow | recipe.allow
             for place, step in enumerate(recipe.steps):
+                self.spared.begin(getattr(step, "keep", ()))
                 if isinstance(step, RulesStep):
                     self._sweep(step.rules, DEFAULT_LIMIT, allow, tidy=step.tidy)
                 elif isinstance(step, FoldStep | StateShapesStep):
@@ -171,8 +172,8 @@ class Operation:
         other = Operation(
             self.original, self.recipes, self.told, self.allow, self.keep, check, None
         )
-        other.kept, other.given, other.notes = kept, self.given, self.begun.anew()
-        other.model.changed = self.touched
+        other.kept, other.given, other.spared = kept, self.given, self.spared
+        other.notes, other.model.changed = self.begun.anew(), self.touched
         with collector_paused():
             other.run(Clock())
         return other
@@ -187,7 +188,7 @@ class Operation:
         said += staying(self.model, self.facts, [r for r in self.recipes if r.name not in idle])
         costs = cost_of_sizes(self.original, self.before, after)
         said += [*filter(None, [costs]), *unheard(self.model, self.facts, after)]
-        noted = self.notes.remarks
+        noted = [*self.notes.remarks, *self.spared.unfound()]
         if not self.changed and not dialect.wants_listed(self.original):
             noted = [each for each in noted if each != self.ended]  # its inputs stay as they are
         return Report(
@@ -228,7 +229,7 @@ class Operation:
             same_shape=frozenset().union(*(recipe.same_shape for recipe in self.recipes)),
             meanings=Meanings([text for recipe in self.recipes for text in recipe.functions]),
         )
-        self.surgery = Surgery(self.model, self.facts)
+        self.surgery = Surgery(self.model, self.facts, self.spared)
         self.reach: Reach | None = None
         self.trial = replace(self.kept, check=self._trial() if self.check else None)
 
@@ -300,8 +301,7 @@ class Operation:
             self.notes.failures.append(f"step `{what}` was skipped: {error.what}")
             self.notes.in_the_way = error.operator if isinstance(error, OpsetError) else ""
             return
-        if self.notes.every:
-            self.removed.extend(self.surgery.removed.all)
+        self.removed += self.surgery.removed.all if self.notes.every else []
         self.model = Model(proto, path=self.original.path, folder=self.original.folder)
         self.model.changed = True
         self._begin()

@@ -1,4 +1,4 @@
-"""One data file of all that tensors hold, and nothing else; its name is of its content."""
+"""One data file of all that tensors hold, and nothing else; its name is of its content, or told."""
 
 from __future__ import annotations
 
@@ -25,23 +25,26 @@ class _Source(NamedTuple):
     size: int
 
 
-def pack(tensors: Sequence[TensorProto], folder: Path | None, path: Path) -> tuple[Path, bool]:
+def pack(
+    tensors: Sequence[TensorProto], folder: Path | None, path: Path, name: str | None = None
+) -> tuple[Path, bool]:
     """Put the values of tensors into one file; what several read of a file stands in it once.
 
     Args:
         tensors: With external data or raw data; edited.
         folder: Where their data files lie.
         path: The model that they are of: the file is put beside it.
+        name: Of the file; without one it is of the model's name and the content.
 
     Returns:
         The file, and whether it was not there before.
 
     Raises:
         ModelError: A data file is missing, is outside the folder or too short; or tensors overlap.
-        OutputError: The file cannot be written.
+        OutputError: The file cannot be written, or there is another one of its name.
     """
     places: list[tuple[int, int]] = []
-    to, is_new = write_by_content(path, _pieces(tensors, folder, places))
+    to, is_new = write_by_content(path, _pieces(tensors, folder, places), name)
     for tensor, (offset, size) in zip(tensors, places, strict=True):
         tensor.ClearField("raw_data")
         tensor.ClearField("external_data")

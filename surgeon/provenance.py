@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+OWN = "surgeon."  # how the keys begin by which it is noted in a file what was done
 KEY = "surgeon.log"
 UNREAD = "surgeon.log.unread"  # where a log goes that is none of ours
 _LARGEST = 1 << 24  # characters of a log that is read

@@ -14,13 +14,14 @@ import onnx_graphsurgeon as gs
 from onnx.helper import np_dtype_to_tensor_dtype
 
 from surgeon import opsets, standard
-from surgeon.departed import Departures
+from surgeon.departed import Departures, unlink, unlink_bodies
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
-from surgeon.links import bodies, constants_of, current, maker_of, toposort
+from surgeon.links import constants_of, current, maker_of, toposort
 from surgeon.model import Model
-from surgeon.objects import forget_reader, make_constant, make_node, make_variable
+from surgeon.objects import make_constant, make_node, make_variable
 from surgeon.older import older_form
+from surgeon.sparing import Spared
 
 _MANY = 16  # names of one stem from which on the next number is remembered
 
@@ -35,10 +36,11 @@ class Surgery:
     Args:
         model: Its graph is changed in place.
         facts: Asked for dtypes and constants where the model's opset wants attributes.
+        spared: Which nodes stay, also where nobody reads them.
     """
 
-    def __init__(self, model: Model, facts: Facts) -> None:
-        self.model, self.facts = model, facts
+    def __init__(self, model: Model, facts: Facts, spared: Spared | None = None) -> None:
+        self.model, self.facts, self.spared = model, facts, spared or Spared()
         self.names: set[str] = set()
         self._many: dict[str, int] = {}  # how far the numbers behind a stem are taken
         self.outputs: dict[int, gs.Tensor] = {}
@@ -129,12 +131,14 @@ class Surgery:
     def make_directly(self, node: gs.Node, graph: gs.Graph) -> bool:
         """Let an Identity go that gives an output: who makes its input makes the output.
 
-        False where its input is made elsewhere, or is an output too.
+        False where its input is made elsewhere, or by what is to stay, or is an output too.
         """
         source, out = node.inputs[0], node.outputs[0]
         producer = maker_of(source)
         origin = getattr(graph, "origin", None)
         if producer is None or self.is_output(source) or not self.holds(graph, producer):
+            return False
+        if self.spared.holds(producer):  # whose output keeps its name too
             return False
         if getattr(origin, "quantization_annotation", ()):  # it may speak of the name that goes
             return False
@@ -196,10 +200,12 @@ class Surgery:
             origin = type(member.origin)()
             origin.CopyFrom(member.origin)
             for index, tensor in enumerate(member.outputs):
-                if tensor.name:
-                    tensor.name = origin.output[index] = self.fresh(tensor.name)
-            if origin.name:
-                member.name = origin.name = self.fresh(origin.name)
+                if old := tensor.name:
+                    tensor.name = origin.output[index] = self.fresh(old)
+                    self.spared.copied(old, tensor.name)
+            if old := origin.name:
+                member.name = origin.name = self.fresh(old)
+                self.spared.copied(old, member.name)
             member.origin, member.home, member.seen = origin, graph, None
         pairs = zip(list(node.outputs), [current(t) for t in body.outputs], strict=True)
         return [*moved, *self.end_in(node, graph, list(pairs))]
@@ -263,20 +269,31 @@ class Surgery:
                 continue
             node.__dict__["gone"] = True
             self.removed.add(node, root)
-            _unlink_bodies(node)
-            for tensor in _unlink(node, node.inputs):
+            unlink_bodies(node)
+            for tensor in unlink(node, node.inputs):
                 if tensor.outputs or self.is_output(tensor) or not tensor.inputs:
                     continue
                 producer = tensor.inputs[0]
-                if not any(t.outputs or self.is_output(t) for t in producer.outputs):
+                if self.is_dead(producer):
                     stack.append(producer)
 
     def is_dead(self, node: gs.Node) -> bool:
-        """Whether nothing reads any output of the node."""
-        for tensor in node.outputs:  # noqa: SIM110 - asked at every node, and half the time of `all`
+        """Whether nothing reads any output of the node, and it need not stay."""
+        for tensor in node.outputs:  # asked at every node, and half the time of `all`
             if tensor.outputs or id(tensor) in self.outputs:
                 return False
-        return True
+        return not self.spared.holds(node)
+
+    def parted(
+        self, nodes: Sequence[gs.Node], pairs: Sequence[tuple[gs.Tensor, gs.Tensor]] = ()
+    ) -> gs.Node | None:
+        """A node that is to stay, and that nobody would read any more when these go; else None.
+
+        Args:
+            nodes: Those that go.
+            pairs: As in `hand_over`.
+        """
+        return self.spared.goes_with(nodes, self.is_output, {id(new) for _, new in pairs})
 
 
 class Draft:
@@ -376,24 +393,7 @@ class Draft:
     def discard(self) -> None:
         """Unlink everything that was drafted."""
         for node in reversed(self.nodes):
-            _unlink_bodies(node)
-            _unlink(node, node.inputs)
+            unlink_bodies(node)
+            unlink(node, node.inputs)
             node.__dict__["gone"] = True
         self.nodes.clear()
-
-
-def _unlink_bodies(node: gs.Node) -> None:
-    """Take what hangs on a node from the readers of what it reads."""
-    for body in [v for v in node.attrs.values() if isinstance(v, gs.Graph)]:
-        for inner in (body, *bodies(body)):
-            for member in inner.nodes:
-                _unlink(member, member.inputs)
-
-
-def _unlink(node: gs.Node, tensors: Any) -> list[gs.Tensor]:
-    """Take `node` from the readers of its inputs, by identity; gives the inputs."""
-    inputs = list(tensors)
-    list.clear(tensors)
-    for tensor in inputs:
-        forget_reader(tensor, node)
-    return inputs

@@ -8,6 +8,12 @@ from functools import cache
 import onnx
 import onnx.defs
 
+# Operators that draw at random, or do in training: two runs give two results.
+DRAWING = frozenset(
+    "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli "
+    "Dropout".split()
+)
+
 
 @cache
 def newest_opset() -> int:
@@ -48,6 +54,12 @@ def takes(op: str, opset: int, index: int, dtype: int) -> bool:
     """Whether a standard operator takes tensors of a type as an input; of no schema, any."""
     allowed = _allowed(op, opset, index)
     return not allowed or f"tensor({onnx.TensorProto.DataType.Name(dtype).lower()})" in allowed
+
+
+def gives(op: str, opset: int, dtype: int) -> bool:
+    """Whether an operator's first output can be of an element type; not where there is none."""
+    own = schema(op, opset)
+    return own is not None and dtype in map(element_type, own.outputs[0].types)
 
 
 def typed_by(op: str, opset: int, operands: Collection[int], place: int = 0) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from surgeon.assumptions import parse_assumptions
 from surgeon.auditing import Asked, record
+from surgeon.authoring import recipe_for_metadata
 from surgeon.choices import (
     REQUIRED,
     Data,
@@ -26,7 +27,7 @@ from surgeon.collector import collector_paused
 from surgeon.comparing import Comparison, held_back, unbounded
 from surgeon.culprits import Kept
 from surgeon.model import Model, ModelLike
-from surgeon.opening import RecipeLike, as_recipe, fewer, see_data, told_apart
+from surgeon.opening import RecipeLike, as_recipe, fewer, see_data, see_kept, told_apart
 from surgeon.operation import Operation
 from surgeon.planning import Plan
 from surgeon.report import Change, Report
@@ -70,6 +71,7 @@ def apply(
     values: Mapping[str, Any] | None = None,
     allow: str | Sequence[str] = (),
     without: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     verify: bool = True,
     check: bool | None = None,
     reference: Reference = None,
@@ -84,6 +86,7 @@ def apply(
     strict: bool = False,
     opset: int | None = None,
     target: str | None = None,
+    metadata: Mapping[str, str | None] | None = None,
     date: str | None = None,
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
@@ -102,6 +105,10 @@ def apply(
             keeps a result with ATen nodes left, although a recipe promises none; `unread` repairs a
             file of PyTorch before 1.5 although nothing reads one of its inputs.
         without: Rules that are left out, by their ids, or as `recipe/id` where several have one.
+        keep: Nodes that stay as they are, by operator (`LayerNormalization`, `com.microsoft.Gelu`),
+            by name, or by a value that they give: no rule matches them, they are neither folded nor
+            merged nor dropped, and nothing goes that would leave them unread. Steps that convert
+            the whole file, to another opset say, go over them too.
         verify: Whether to compare the whole model. A model that nothing changed is not compared;
             that onnxruntime does not load it is remarked.
         check: Whether each rewrite is compared with what it replaces; as `verify` says by default.
@@ -128,6 +135,8 @@ def apply(
             brought among those that it reads, unless `opset` is given, and what its list of
             operators lacks is at last spelled out in operators that it has, where there are rules
             for it. What is not reached is among the report's `failures`.
+        metadata: What the result is to say of itself beside its log: texts by their keys, None for
+            one that is to go.
         date: When, for the log that the model keeps of its making (see `surgeon log`). Without one
             equal runs give equal bytes.
 
@@ -147,13 +156,14 @@ def apply(
     """
     clock, checked = Clock(), verify if check is None else check
     allow, assume, without = several(allow), several(assume), several(without)
+    keep = several(keep)
     check_options(require, allow)
     check_data(data)
     if not verify:
         pieces = () if checked else (reference, inputs, data, keep_evidence)
         check_unasked(require == REQUIRED[1], save_partial, *pieces)
     check_integer("opset", opset)
-    check_by_name(values=values, inputs=inputs)
+    check_by_name(values=values, inputs=inputs, metadata=metadata)
     shape = plain_shapes(shape)
     if keep_evidence is not None:
         from surgeon.evidence import check_folder
@@ -162,8 +172,10 @@ def apply(
     values = values or {}
     with collector_paused():
         original = Model.of(model)
+        see_kept(original, keep)
+        named = fewer([as_recipe(recipe) for recipe in recipes], without)
         plan = Plan(
-            fewer([as_recipe(recipe) for recipe in recipes], without),
+            [*named, *([recipe_for_metadata(metadata)] if metadata else [])],
             original.opset,
             opset=opset,
             target=target,
@@ -205,6 +217,7 @@ def apply(
                 date,
             )
             work.given, work.notes.every = beside.given, every_miss
+            work.spared.asked = frozenset(keep)
             work.evidence = None if keep_evidence is None else Path(keep_evidence)
             work.notes.remarks.extend([*apart, *moved])
             work.notes.changes.extend(joined)
@@ -234,6 +247,7 @@ def apply(
 
         refuse_left_out(report, work.model, None if reached else opset, work.notes.in_the_way)
     options = {"target": target, "opset": opset, "without": ", ".join(without) or None}
+    options |= {"keep": ", ".join(keep) or None, "metadata": ", ".join(metadata or ()) or None}
     asked = Asked(
         source=original.path,
         recipes=len(recipes),

@@ -196,32 +196,29 @@ class Sweep:
     def _visit(self, node: gs.Node, graph: gs.Graph, known: Known) -> list[gs.Node] | None:
         """The nodes that took this one's place; None where it stays."""
         self._normalise(node)
-        if self.keeper.unwrap(node, graph):
+        stays = self.surgery.spared.holds(node)
+        if not stays and self.keeper.unwrap(node, graph):
             return []
         self.facts.infer(node)
         inner = {}
         if attributes_of(node) is None:  # which holds more than numbers and texts
             inner = {k: v for k, v in node.attrs.items() if isinstance(v, gs.Graph)}
-        if inner and (moved := self.keeper.inline(node, graph)) is not None:
-            return moved
         if inner:
+            stays = stays or self.surgery.parted([node]) is not None
+            if not stays and (moved := self.keeper.inline(node, graph)) is not None:
+                return moved
             place = self._bodies(node, inner, known)
-            self.surgery.removed.cause = "was unrolled, or its bodies were taken apart"
-            if (apart := put_by_both(self.facts, self.surgery, node, graph)) is not None:
+            if not stays and (apart := self._apart(node, graph, place)) is not None:
                 return apart
-            if (without := self.appending.unlist(node, graph, place)) is not None:
-                self.notes.housekeeping["Loops whose lists became results of their turns"] += 1
-                return without
-            if (copies := self.unroller.unroll(node, graph)) is not None:
-                self.notes.housekeeping["Loop nodes of a few turns unrolled"] += 1
-                return copies
         elif (function := self.calls.function(node)) is not None:
             self.surgery.removed.cause = "was inlined: it calls a function of the model's own"
-            if (copies := self.calls.inline(node, graph)) is not None:
+            if not stays and (copies := self.calls.inline(node, graph)) is not None:
                 self.notes.housekeeping["function calls inlined"] += 1
                 return copies
             self._call(node, function)
-        if self.surgery.gives_output(node):
+        if stays:  # what rules would do is told
+            pass
+        elif self.surgery.gives_output(node):
             if (made := self.keeper.known_output(node, graph, known, fold=not inner)) is not None:
                 return made
         elif (not inner and self.keeper.fold(node, graph)) or self.keeper.merge(node, known):
@@ -241,6 +238,26 @@ class Sweep:
                 for drafted in new:
                     drafted.__dict__["generation"] = generation + 1, began
                 return new
+        return None
+
+    def _apart(self, node: gs.Node, graph: gs.Graph, place: str) -> list[gs.Node] | None:
+        """What took the place of a node with bodies; None where it stays.
+
+        Args:
+            node: The node, after its bodies.
+            graph: Where it is.
+            place: That of its last body.
+        """
+        self.surgery.removed.cause = "was unrolled, or its bodies were taken apart"
+        if not self.surgery.spared.holds_inside(node):
+            if (apart := put_by_both(self.facts, self.surgery, node, graph)) is not None:
+                return apart
+            if (without := self.appending.unlist(node, graph, place)) is not None:
+                self.notes.housekeeping["Loops whose lists became results of their turns"] += 1
+                return without
+        if (copies := self.unroller.unroll(node, graph)) is not None:
+            self.notes.housekeeping["Loop nodes of a few turns unrolled"] += 1
+            return copies
         return None
 
     def _wanted(self, node: gs.Node) -> bool:

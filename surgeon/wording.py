@@ -12,12 +12,19 @@ _FLAGS = {
     "--no-verify": "verify=False",
     "--save-partial": "save_partial=True",
     "--strict": "strict=True",
+    "--without-weights": "without_weights=True",
     "--keep-overridable": "keep_overridable=True",
 }
-_MAPPINGS = {"--shape": "shape", "--value": "values", "--input": "inputs"}
+_MAPPINGS = {
+    "--shape": "shape",
+    "--value": "values",
+    "--input": "inputs",
+    "--metadata": "metadata",
+}
 _TEXTS = {
     "--assume": "assume",
     "--allow": "allow",
+    "--keep": "keep",
     "--reference": "reference",
     "--data": "data",
     "--target": "target",
@@ -25,11 +32,13 @@ _TEXTS = {
     "--require": "require",
     "--keep-evidence": "keep_evidence",
     "--external-data": "external_data",
+    "--external-name": "external_name",
     "--from": "inputs",
     "--to": "outputs",
     "--state": "state",
 }
 _NUMBERS = {
+    "--external-above": "external_above",
     "--opset": "opset",
     "--tolerance": "allow_approximate",
     "--timeout": "timeout",
@@ -103,7 +112,7 @@ def _pair(option: str, name: str, value: str) -> str:
         return f"{_quoted(value)}: ..."
     if value == "...":
         return f"{_quoted(name)}: ..."
-    if option == "--input":
+    if option in ("--input", "--metadata"):
         return f"{_quoted(name)}: {_quoted(value)}"
     parts = [part if _is_number(part) else _quoted(part) for part in value.split(",")]
     if option == "--value" and len(parts) == 1:

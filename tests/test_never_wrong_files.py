@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -229,4 +230,69 @@ def test_an_initializer_that_stands_twice_and_says_the_same_is_one() -> None:
     assert [t.name for t in result.model.to_proto().graph.initializer] == ["k"]
     proto.graph.initializer[1].CopyFrom(numpy_helper.from_array(np.float32([1, 2, 4]), "k"))
     with pytest.raises(surgeon.ModelError, match="two initializers are called `k`"):
+        surgeon.apply(proto, "clean")
+
+
+def twice(proto: onnx.ModelProto, nodes: Any, place: int, at: int | None = None) -> None:
+    """Put a node of the list there once more: right behind it, or elsewhere."""
+    node = onnx.NodeProto()
+    node.CopyFrom(nodes[place])
+    node.name, node.doc_string = "again", "what is noted of it may differ"
+    nodes.insert(place + 1 if at is None else at, node)
+
+
+@pytest.mark.parametrize("at", [None, 3])
+@pytest.mark.parametrize("recipe", ["no-ops", "clean"])
+def test_a_node_that_stands_twice_and_says_the_same_is_one(recipe: str, at: int | None) -> None:
+    """Converters to halves leave Casts so, and onnxruntime refuses them."""
+    proto = parse("g (float[n,3] x) => (float[n,3] y) { a = Relu (x) b = Neg (a) y = Exp (b) }")
+    twice(proto, proto.graph.node, 0, at)
+    before = proto.SerializeToString()
+    result = surgeon.apply(proto, recipe, require="equivalent")
+    assert proto.SerializeToString() == before
+    assert [n.op_type for n in result.model.to_proto().graph.node] == ["Relu", "Neg", "Exp"]
+    said = "nodes stood there twice, equal in all, and stand once now: `a`"
+    assert said in result.report.remarks
+    assert surgeon.apply(result.model, recipe).report.status == "unchanged"
+
+
+def test_in_bodies_and_functions_a_node_that_stands_twice_is_one_too(tmp_path: Path) -> None:
+    proto = parse(
+        "g (float[n,3] x, bool c) => (float[n,3] y) { a = local.f (x) y = If (c) <"
+        "then_branch = t () => (float[n,3] p) { q = Neg (a) p = Exp (q) },"
+        "else_branch = e () => (float[n,3] r) { r = Identity (a) }> }"
+        '<domain: "local", opset_import: ["": 17]> f (v) => (w) { u = Tanh (v) w = Neg (u) }',
+        domains=', "local": 1',
+    )
+    twice(proto, proto.graph.node[1].attribute[0].g.node, 0)
+    twice(proto, proto.functions[0].node, 1)
+    twice(proto, proto.graph.node, 1)  # the If with its bodies
+    onnx.save(proto, tmp_path / "m.onnx")
+    result = surgeon.apply(tmp_path / "m.onnx", "clean", require="equivalent")
+    (said,) = [each for each in result.report.remarks if "stand once now" in each]
+    assert {"`y`", "`w`", "`q`"} <= set(said.replace(",", "").split())
+    part = surgeon.extract(tmp_path / "m.onnx", outputs=["a"])
+    assert part.verdict.status == "equivalent"
+    assert surgeon.inspect(tmp_path / "m.onnx").source
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ("a = Relu (x) b = Abs (a)", 0),
+        ("a = RandomNormalLike (x) b = Abs (a)", 0),  # each draws for itself
+        ("a = Dropout (x) b = Abs (a)", 0),
+        ("a = com.acme.Op (x) b = Abs (a)", 0),  # of which nobody knows
+        ("c = Constant <value_int = 1> () a = Relu (x) b = Abs (a)", 1),
+        ("b = Relu (x)", 0),
+    ],
+)
+def test_nodes_that_may_not_say_the_same_are_refused(body: str, place: int) -> None:
+    proto = parse(
+        f"g (float[n,3] x) => (float[n,3] y) {{ {body} y = Neg (b) }}", domains=', "com.acme": 1'
+    )
+    twice(proto, proto.graph.node, place)
+    if proto.graph.node[place].op_type == "Relu":
+        proto.graph.node[place + 1].op_type = "Abs"
+    with pytest.raises(surgeon.ModelError, match="which is there already"):
         surgeon.apply(proto, "clean")

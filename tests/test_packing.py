@@ -8,8 +8,9 @@ import numpy as np
 import onnx
 import pytest
 from command import run
+from command_files import refused
 
-from surgeon.errors import ModelError
+from surgeon.errors import ModelError, OutputError, RecipeError
 from surgeon.model import Model
 from surgeon.runtime import Session
 
@@ -110,3 +111,91 @@ def test_in_place_the_old_data_stay(net: Path) -> None:
     assert run("apply", "clean", net, "--in-place", "--external-data", "pack").exit_code == 0
     assert (computed(net) == before).all()
     assert (computed(net.with_name("net.onnx.bak")) == before).all()
+
+
+def outside(path: Path) -> set[str]:
+    """The initializers whose values lie in another file."""
+    found = onnx.load(path, load_external_data=False).graph.initializer
+    return {each.name for each in found if each.data_location == each.EXTERNAL}
+
+
+@pytest.mark.parametrize(
+    ("above", "there"), [(None, "ab"), (1, "abc"), (256, "abc"), (257, "ab"), (1 << 14, "ab")]
+)
+def test_the_data_file_is_called_as_told_and_takes_what_is_large(
+    net: Path, tmp_path: Path, above: int | None, there: str
+) -> None:
+    out = tmp_path / "out" / "net.onnx"
+    out.parent.mkdir()
+    for _ in range(2):  # a second time it holds the same
+        Model.load(net).save(
+            out, external_data="pack", external_name="weights.bin", external_above=above
+        )
+    assert {path.name for path in out.parent.iterdir()} == {"net.onnx", "weights.bin"}
+    assert outside(out) == set(there)
+    assert (computed(out) == computed(net)).all()
+
+
+def test_what_is_smaller_comes_inside_from_where_it_lay(net: Path, tmp_path: Path) -> None:
+    out = tmp_path / "net.onnx"
+    Model.load(net).save(
+        out, external_data="pack", external_name="weights.bin", external_above=1 << 20
+    )
+    assert not outside(out)
+    assert not [*tmp_path.glob("weights.bin")]  # nothing is left for it
+    assert (computed(out) == computed(net)).all()
+
+
+def test_no_file_of_the_chosen_name_is_written_over(net: Path, tmp_path: Path) -> None:
+    """An older model may read it."""
+    out, other = tmp_path / "out.onnx", tmp_path / "weights.bin"
+    other.write_bytes(b"another's")
+    asked = ["--external-data", "pack", "--external-name", "weights.bin"]
+    result = run("apply", "no-ops", net, out, "--no-verify", *asked)
+    refused(result, 5, "another file of that name is there, which a model may read")
+    with pytest.raises(OutputError, match=r"mend: .*external_name"):
+        Model.load(net).save(out, external_data="pack", external_name="weights.bin")
+    assert other.read_bytes() == b"another's"
+    assert not out.exists()
+    link = tmp_path / "link.bin"
+    link.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(OutputError, match="another file of that name"):
+        Model.load(net).save(out, external_data="pack", external_name="link.bin")
+    assert link.is_symlink()
+    model = onnx.load(net, load_external_data=False)  # nor the data file of the model itself
+    mine = net.with_name("deep") / "a"
+    before = mine.read_bytes()
+    model.graph.initializer[0].external_data[0].value = "a"
+    (net.with_name("a")).write_bytes(before)
+    net.write_bytes(model.SerializeToString())
+    with pytest.raises(OutputError, match="another file of that name"):
+        Model.load(net).save(net, external_data="pack", external_name="a")
+    assert net.with_name("a").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "name", ["", "../w.bin", "deep/w.bin", "/w.bin", "C:w.bin", "a\\b", ".w", "OUT.onnx", "a\0b"]
+)
+def test_a_name_that_is_none_beside_the_model_is_refused(
+    net: Path, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(RecipeError, match="is no name of a file beside the model"):
+        Model.load(net).save(tmp_path / "out.onnx", external_data="pack", external_name=name)
+
+
+def test_options_of_the_data_file_want_one(net: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.onnx"
+    for option, value in (("--external-name", "w.bin"), ("--external-above", "16M")):
+        result = run("extract", net, out, "--to", "r", option, value)
+        refused(result, 2, "`--external-data keep` packs nothing")
+    wrong = run("apply", "clean", net, out, "--external-data", "pack", "--external-above", "x")
+    refused(wrong, 2, "`x` is not a number of bytes")
+    with pytest.raises(RecipeError, match=r"^external_above: `0` is no number of bytes"):
+        Model.load(net).save(out, external_data="pack", external_above=0)
+    cut = run(
+        *("extract", net, out, "--to", "q", "--external-data", "pack", "--external-name", "w.bin"),
+        *("--external-above", "1K"),
+    )
+    assert cut.exit_code == 0, cut.output
+    assert outside(out) == {"a", "b"}
+    assert (tmp_path / "w.bin").is_file()

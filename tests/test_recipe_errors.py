@@ -103,6 +103,16 @@ from surgeon.recipe import Recipe
             "4:5: `without` leaves rules out of nothing\n  mend: Write it beside `use`.",
         ),
         (
+            HEAD + "steps:\n  - keep: [a]\n",
+            "4:5: `keep` keeps nodes from no rule\n"
+            "  mend: Write it beside `use`, `rules` or `fold`.",
+        ),
+        (
+            HEAD + "steps:\n  - simplify: onnxsim\n    keep: [a]\n",
+            "5:5: `keep` keeps nodes from no rule\n"
+            "  mend: Write it beside `use`, `rules` or `fold`.",
+        ),
+        (
             HEAD + "steps:\n  - use: no-ops\n    without: [same-casts]\n",
             "4:10: `no-ops` has no rule `same-casts` that could be left out\n"
             "  mend: Give the rule's id; `surgeon recipes show` names them.",

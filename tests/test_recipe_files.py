@@ -46,6 +46,22 @@ def test_rules_of_what_is_used_are_left_out(tmp_path: Path) -> None:
     assert [r.id for r in Recipe.load(write(tmp_path, "two", HEAD + listed)).rules] == ["fuse"]
 
 
+def test_what_steps_are_to_keep_comes_to_all_that_are_used(tmp_path: Path) -> None:
+    write(tmp_path, "fuse", a_recipe("fusing", FUSE))
+    write(tmp_path, "split", a_recipe("splitting", SPLIT))
+    inner = "steps:\n  - use: ./fuse.yaml\n    keep: [a]\n  - fold: {}\n  - raise-opset: 13\n"
+    write(tmp_path, "inner", HEAD + inner)
+    steps = "steps:\n  - use: ./inner.yaml\n    keep: [b, a]\n  - use: ./split.yaml\n"
+    outer = Recipe.load(write(tmp_path, "outer", HEAD + steps))
+    kept = [getattr(step, "keep", None) for step in outer.steps]
+    assert kept == [("a", "b"), ("b", "a"), None, ()]
+    write(tmp_path, "kept", HEAD + "steps:\n  - use: ./fuse.yaml\n    keep: [a]\n")
+    write(tmp_path, "other", a_recipe("other", ("o", "y = Neg (x)", "y = Abs (x)")))
+    listed = "steps:\n  - use: [./kept.yaml, ./other.yaml]\n    keep: [c]\n"
+    (both,) = Recipe.load(write(tmp_path, "two", HEAD + listed)).steps
+    assert getattr(both, "keep", None) == ("a", "c")
+
+
 def test_a_recipe_is_read_again_where_a_file_of_it_has_changed(tmp_path: Path) -> None:
     one = a_recipe("inner", ("one", "y = Relu (x)", "y = Abs (x)"))
     inner = write(tmp_path, "inner", one)

@@ -31,6 +31,7 @@ from surgeon.choices import (
     check_options,
     check_unasked,
     plain_shapes,
+    several,
 )
 from surgeon.errors import OutputError, RecipeError
 from surgeon.opening import fewer
@@ -120,6 +121,7 @@ def batch(
     values: Mapping[str, Any] | None = None,
     allow: Sequence[str] = (),
     without: Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     verify: bool = True,
     reference: str | None = None,
     require: str = "runs",
@@ -157,6 +159,7 @@ def batch(
         values: As in `surgeon.apply`, without arrays; every file wants these inputs.
         allow: As in `surgeon.apply`.
         without: As in `surgeon.apply`.
+        keep: As in `surgeon.apply`; what a file does not have is among the remarks on it.
         verify: As in `surgeon.apply`.
         reference: As in `surgeon.apply`, without recorded outputs: they belong to one model.
         require: As in `surgeon.apply`.
@@ -192,6 +195,7 @@ def batch(
         "values": dict(values or {}),
         "allow": sorted(allow),
         "without": list(without),
+        "keep": list(several(keep)),
         "verify": verify,
         "reference": reference,
         "require": require,

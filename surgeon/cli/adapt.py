@@ -10,7 +10,8 @@ import typer
 from surgeon.cli import options, results
 from surgeon.cli.console import UsageError, desk
 from surgeon.cli.reduce import Most, Timeout
-from surgeon.cli.repair import DryRun, ExternalData, PrintJson, ReportFile, Reproducible, now
+from surgeon.cli.repair import DryRun, PrintJson, ReportFile, Reproducible, now
+from surgeon.cli.saving import Carried, ExternalAbove, ExternalData, ExternalName, carrying
 from surgeon.cli.targets import check_log, check_order, check_report, check_target
 from surgeon.collector import collector_paused
 from surgeon.files import is_file
@@ -49,7 +50,9 @@ def adapt(
     data: options.Data = None,
     report: ReportFile = None,
     dry_run: DryRun = False,
-    external_data: ExternalData = options.Carried.KEEP,
+    external_data: ExternalData = Carried.KEEP,
+    external_name: ExternalName = None,
+    external_above: ExternalAbove = None,
     reproducible: Reproducible = False,
     timeout: Timeout = options.LIMIT,
     memory: options.Memory = None,
@@ -70,6 +73,7 @@ def adapt(
         named = {"input": str(source), "output": str(target)}
         check_order(recipes, named, where="surgeon adapt", usage=usage)
         read = [source, *(Path(name) for name in recipes if is_file(Path(name)))]
+        carried = carrying(target, external_data, external_name, external_above)
         check_target(target, inputs=read)
         check_log(log_file, output=target, report=report)
         if report is not None:
@@ -114,7 +118,7 @@ def adapt(
         told = results.Told(result.report, None if dry_run else target, more=found.to_dict())
         with results.reported(told, report):
             if not dry_run:
-                results.save(result, target, external_data.value, report)
+                results.save(result, target, carried, report)
         if place.is_heard and not as_json:
             place.show(render.adaptation(found))
         results.show(place, told, as_json=as_json)

@@ -12,12 +12,12 @@ from surgeon.cli import options, results
 from surgeon.cli.console import desk
 from surgeon.cli.repair import (
     DryRun,
-    ExternalData,
     NoVerify,
     Reproducible,
     Require,
     now,
 )
+from surgeon.cli.saving import Carried, ExternalAbove, ExternalData, ExternalName, carrying
 from surgeon.cli.targets import check_log, check_order, check_target
 from surgeon.collector import collector_paused
 
@@ -58,7 +58,9 @@ def extract(
     inputs: options.Inputs = None,
     data: options.Data = None,
     dry_run: DryRun = False,
-    external_data: ExternalData = options.Carried.KEEP,
+    external_data: ExternalData = Carried.KEEP,
+    external_name: ExternalName = None,
+    external_above: ExternalAbove = None,
     reproducible: Reproducible = False,
     timeout: options.Timeout = options.LIMIT,
     memory: options.Memory = None,
@@ -76,6 +78,7 @@ def extract(
         named = {"input": str(source), "output": str(target)}
         check_order((), named, where="surgeon extract", usage=usage)
         references, space = options.read_references(reference), options.read_size(memory)
+        carried = carrying(target, external_data, external_name, external_above)
         check_target(target, inputs=[source])
         check_log(log_file, output=target)
         with place.working("load") as progress:
@@ -97,7 +100,7 @@ def extract(
                     date=None if reproducible else now(),
                 )
         if not dry_run:
-            found.model.save(target, external_data=external_data.value)
+            found.model.save(target, **carried)
         if as_json:
             place.data(json.dumps(found.to_dict(), indent=2))
         elif place.is_heard:

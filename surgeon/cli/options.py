@@ -36,15 +36,6 @@ class Required(StrEnum):
     EQUIVALENT = "equivalent"
 
 
-class Carried(StrEnum):
-    """What becomes of external data."""
-
-    KEEP = "keep"
-    COPY = "copy"
-    INLINE = "inline"
-    PACK = "pack"
-
-
 def recipe_names(incomplete: str) -> list[str]:
     """Bundled recipes for the shell's completion; files are the shell's own business."""
     from surgeon.recipe import bundled
@@ -122,6 +113,15 @@ Without = Annotated[
         "--without",
         metavar="RULE",
         help="A rule that is left out, by its id, or as `recipe/id`.",
+        rich_help_panel="Rules",
+    ),
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keep",
+        metavar="NODE",
+        help="Nodes that stay as they are: an operator, a node's name, or a value that it gives.",
         rich_help_panel="Rules",
     ),
 ]
@@ -342,19 +342,20 @@ def read_values(texts: Sequence[str] | None) -> dict[str, str]:
     return found
 
 
-def read_size(text: str | None) -> int | None:
+def read_size(
+    text: str | None, *, where: str = "--memory", what: str = "amount of memory", like: str = "8G"
+) -> int | None:
     """`8G` as bytes.
 
     Raises:
-        UsageError: The text is not an amount of memory.
+        UsageError: The text is no size.
     """
     if text is None:
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
     if found is None or float(found[1]) == 0:
-        raise UsageError(
-            f"`{text}` is not an amount of memory", where="--memory", mend="Write it as `8G`."
-        )
+        a = "an" if what[0] in "aeiou" else "a"
+        raise UsageError(f"`{text}` is not {a} {what}", where=where, mend=f"Write it as `{like}`.")
     return int(float(found[1]) * _UNITS[found[2]])
 
 

@@ -10,7 +10,8 @@ import typer
 
 from surgeon.cli import options, results
 from surgeon.cli.console import desk
-from surgeon.cli.repair import DryRun, ExternalData, Reproducible, now
+from surgeon.cli.repair import DryRun, Reproducible, now
+from surgeon.cli.saving import Carried, ExternalAbove, ExternalData, ExternalName, carrying
 from surgeon.cli.targets import check_log, check_order, check_target
 from surgeon.collector import collector_paused
 
@@ -59,6 +60,14 @@ Most = Annotated[
         help="How often the command may run; once more where the last run was of another part.",
     ),
 ]
+WithoutWeights = Annotated[
+    bool,
+    typer.Option(
+        "--without-weights",
+        help="Put a number in the place of each weight, where the part still fails so: a small "
+        "file to send, which shows nothing else and computes something else.",
+    ),
+]
 Timeout = Annotated[
     float,
     typer.Option("--timeout", min=0.1, metavar="SECONDS", help="Limit for one run of the command."),
@@ -72,9 +81,12 @@ def reduce(
     saying: Saying = "",
     data: RealInputs = None,
     most: Most = 200,
+    without_weights: WithoutWeights = False,
     timeout: Timeout = options.LIMIT,
     dry_run: DryRun = False,
-    external_data: ExternalData = options.Carried.KEEP,
+    external_data: ExternalData = Carried.KEEP,
+    external_name: ExternalName = None,
+    external_above: ExternalAbove = None,
     reproducible: Reproducible = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -89,6 +101,7 @@ def reduce(
         usage = "Write `surgeon reduce IN OUT --check 'COMMAND {}'`."
         named = {"input": str(source), "output": str(target)}
         check_order((), named, where="surgeon reduce", usage=usage)
+        carried = carrying(target, external_data, external_name, external_above)
         check_target(target, inputs=[source])
         check_log(log_file, output=target)
         with place.working("load") as progress:
@@ -106,11 +119,12 @@ def reduce(
                     passes=command.passes,
                     data=wanted if command.wants_data else None,
                     most=most,
+                    without_weights=without_weights,
                     progress=progress,
                     date=None if reproducible else now(),
                 )
         if not dry_run:
-            found.model.save(target, external_data=external_data.value)
+            found.model.save(target, **carried)
         first, last = command.first, command.last
         assert first is not None  # what it said of the whole model
         assert last is not None
@@ -121,5 +135,5 @@ def reduce(
             }
             place.data(json.dumps({**found.to_dict(), **told}, indent=2))
         elif place.is_heard:
-            place.show(render.reduction(found, first, last))
+            place.show(render.reduction(found, first, last, asked_without=without_weights))
             results.say_saved(place, target, dry_run=dry_run)

@@ -11,6 +11,15 @@ import typer
 
 from surgeon.cli import options, results
 from surgeon.cli.console import Desk, UsageError, desk
+from surgeon.cli.saving import (
+    Carried,
+    ExternalAbove,
+    ExternalData,
+    ExternalName,
+    Metadata,
+    carrying,
+    read_metadata,
+)
 from surgeon.cli.targets import check_log, check_order, check_report, check_target
 from surgeon.collector import collector_paused
 from surgeon.files import back_up, backup_of, is_file
@@ -69,16 +78,6 @@ NoBackup = Annotated[
     bool,
     typer.Option("--no-backup", help="Keep no backup with `--in-place`.", rich_help_panel="Output"),
 ]
-ExternalData = Annotated[
-    options.Carried,
-    typer.Option(
-        "--external-data",
-        help="`keep`: weights stay in their files, which are put beside OUT if it lies in another "
-        "folder. `copy`: OUT shares no file with IN. `inline`: they go into OUT itself. "
-        "`pack`: what OUT reads, and nothing else, goes into one file beside it.",
-        rich_help_panel="Output",
-    ),
-]
 Reproducible = Annotated[
     bool,
     typer.Option(
@@ -103,6 +102,7 @@ def apply(
     fitted: options.Fitted = None,
     allow: options.Allow = None,
     without: options.Without = None,
+    keep: options.Keep = None,
     reference: options.References = None,
     require: Require = options.Required.RUNS,
     no_verify: NoVerify = False,
@@ -115,7 +115,10 @@ def apply(
     dry_run: DryRun = False,
     in_place: InPlace = False,
     no_backup: NoBackup = False,
-    external_data: ExternalData = options.Carried.KEEP,
+    external_data: ExternalData = Carried.KEEP,
+    external_name: ExternalName = None,
+    external_above: ExternalAbove = None,
+    metadata: Metadata = None,
     reproducible: Reproducible = False,
     timeout: options.Timeout = options.LIMIT,
     memory: options.Memory = None,
@@ -139,6 +142,7 @@ def apply(
         shapes, references = options.read_shapes(shape), options.read_references(reference)
         recorded = [references] if isinstance(references, str) else references or []
         read = [source, *(Path(name) for name in [*recipes, *recorded] if is_file(Path(name)))]
+        carried = carrying(target, external_data, external_name, external_above)
         check_target(target, inputs=read[1:] if in_place else read, in_place=True)
         check_log(log_file, output=target, report=report)
         if in_place and not no_backup:
@@ -157,6 +161,7 @@ def apply(
             values=options.read_values(value),
             allow=[kind.value for kind in allow or ()],
             without=without or (),
+            keep=keep or (),
             verify=not no_verify,
             reference=references,
             require=require.value,
@@ -164,6 +169,7 @@ def apply(
             strict=strict,
             opset=opset,
             target=fitted,
+            metadata=read_metadata(metadata),
             keep_evidence=keep_evidence,
             inputs=options.read_inputs(inputs),
             data=data or (),
@@ -172,13 +178,13 @@ def apply(
             date=None if reproducible else now(),
         )
         backup = None
-        moved = external_data is not options.Carried.KEEP
+        moved = external_data is not Carried.KEEP
         wanted = not dry_run and (result.model.changed or moved or not in_place)
         told = results.Told(result.report, target if wanted else None)
         with results.reported(told, report):
             if wanted:
                 backup = back_up(target) if in_place and not no_backup else None
-                results.save(result, target, external_data.value, report)
+                results.save(result, target, carried, report)
         results.show(place, told, as_json=as_json)
         results.say_doubts(place, result.report)
         if not as_json:

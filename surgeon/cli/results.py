@@ -42,12 +42,12 @@ class Told(NamedTuple):
         return found | ({"error": self.error.to_dict()} if self.error is not None else {})
 
 
-def save(result: Result, target: Path, external_data: str, report_to: Path | None) -> None:
-    """Save a result; where that fails its report is written all the same."""
+def save(result: Result, target: Path, carried: Mapping[str, Any], report_to: Path | None) -> None:
+    """Save a result, its data as `carrying` says; where that fails its report is written anyway."""
     from surgeon.errors import SurgeonError
 
     try:
-        result.model.save(target, external_data=external_data)
+        result.model.save(target, **carried)
     except SurgeonError as error:
         write_report(Told(result.report, error=error), report_to)
         raise

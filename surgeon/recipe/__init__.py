@@ -14,7 +14,7 @@ from surgeon.document import read_text, suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.extension import Extension
 from surgeon.files import is_file
-from surgeon.recipe.fewer import left_out
+from surgeon.recipe.fewer import kept_from, left_out
 from surgeon.recipe.inverses import check_inverses
 from surgeon.recipe.rules import (
     FOR_TARGET,
@@ -23,10 +23,12 @@ from surgeon.recipe.rules import (
     FoldStep,
     FreeBatchStep,
     FreeSizesStep,
+    HeaderStep,
     IrVersionStep,
     LowerOpsetStep,
     NamesStep,
     PlainAttributesStep,
+    PlainMetadataStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
@@ -46,10 +48,12 @@ __all__ = [
     "FoldStep",
     "FreeBatchStep",
     "FreeSizesStep",
+    "HeaderStep",
     "IrVersionStep",
     "LowerOpsetStep",
     "NamesStep",
     "PlainAttributesStep",
+    "PlainMetadataStep",
     "RaiseOpsetStep",
     "Recipe",
     "Rule",
@@ -298,8 +302,8 @@ class _Loader:
         return read_file(text, file, Known(frozenset(), frozenset(self.functions), builders))
 
     def _used(self, use: Use, file: str, used: list[Recipe]) -> list[Step]:
-        """What is used, but for the rules that are left out."""
-        steps = self._all_of(use, file, used)
+        """What is used, but for the rules that are left out and the nodes that are kept."""
+        steps = kept_from(self._all_of(use, file, used), use.keep)
         if not use.without:
             return steps
         ids = {rule.id for step in steps if isinstance(step, RulesStep) for rule in step.rules}
@@ -318,7 +322,7 @@ class _Loader:
             used.append(recipe)
             return list(recipe.steps)
         rules: dict[Location, Rule] = {}
-        tidy = False
+        tidy, keep = False, dict[str, None]()
         for name, where in zip(use.names, use.places, strict=True):
             recipe = self._use(name, where, file)
             used.append(recipe)
@@ -330,9 +334,10 @@ class _Loader:
                         mend=f"Make it a step of its own: `- use: {name}`.",
                     )
                 tidy = tidy or step.tidy
+                keep |= dict.fromkeys(step.keep)
                 for rule in step.rules:
                     rules.setdefault(rule.location, rule)
-        return [RulesStep(tuple(rules.values()), tidy)]
+        return [RulesStep(tuple(rules.values()), tidy, tuple(keep))]
 
     def _use(self, name: str, where: Location, file: str) -> Recipe:
         path = self.find(name, Path(file).parent if file != "<text>" else Path(), where)

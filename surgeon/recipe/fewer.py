@@ -1,10 +1,10 @@
-"""Steps without some of their rules."""
+"""Steps that do less: without some of their rules, or with nodes that they leave as they are."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from surgeon.recipe.rules import Rule, RulesStep, Step
+from surgeon.recipe.rules import FoldStep, Rule, RulesStep, StateShapesStep, Step
 
 
 def left_out(steps: Iterable[Step], names: Collection[str]) -> list[Step]:
@@ -12,6 +12,16 @@ def left_out(steps: Iterable[Step], names: Collection[str]) -> list[Step]:
     return [
         step._replace(rules=tuple(r for r in step.rules if not names_of(r).intersection(names)))
         if isinstance(step, RulesStep)
+        else step
+        for step in steps
+    ]
+
+
+def kept_from(steps: Iterable[Step], keep: Collection[str]) -> list[Step]:
+    """The steps, of which those that go by rules or fold leave these nodes too as they are."""
+    return [
+        step._replace(keep=(*step.keep, *(name for name in keep if name not in step.keep)))
+        if isinstance(step, RulesStep | FoldStep | StateShapesStep)
         else step
         for step in steps
     ]

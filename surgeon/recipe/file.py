@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from surgeon.choices import check_metadata
 from surgeon.document import Value, parse
 from surgeon.errors import Location, RecipeError
 from surgeon.extension import BEHIND, IN_FRONT, Extension, parse_extension
@@ -12,7 +13,7 @@ from surgeon.files import is_file
 from surgeon.meanings import name_of, parse_function
 from surgeon.nested import every_node
 from surgeon.notation.operators import check_operator
-from surgeon.recipe.models import JoinedModel, RecipeModel, RuleModel, StepModel, validate
+from surgeon.recipe.models import HeaderModel, JoinedModel, RecipeModel, RuleModel, StepModel
 from surgeon.recipe.reading import Known, read_rule
 from surgeon.recipe.rules import (
     ASKED,
@@ -20,10 +21,12 @@ from surgeon.recipe.rules import (
     FoldStep,
     FreeBatchStep,
     FreeSizesStep,
+    HeaderStep,
     IrVersionStep,
     LowerOpsetStep,
     NamesStep,
     PlainAttributesStep,
+    PlainMetadataStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
@@ -31,6 +34,7 @@ from surgeon.recipe.rules import (
     SimplifyStep,
     StateShapesStep,
 )
+from surgeon.recipe.validating import validate
 from surgeon.recipe.written import Use, Written, WrittenStep
 
 
@@ -90,8 +94,13 @@ def _steps(
     return steps, tuple(value.location for value in values)
 
 
+_KEEPING = frozenset({"use", "rules", "fold"})  # what `keep` may stand beside
+
+
 def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep:
     keys = item.model_fields_set - ({"without"} if item.use is not None else set())
+    if keys != {"keep"}:
+        keys -= {"keep"}
     if len(keys) != 1:
         raise RecipeError(
             f"a step has one key, not {len(keys)}",
@@ -105,19 +114,25 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
             where=value.location,
             mend="Write it beside `use`.",
         )
+    if item.keep is not None and key not in _KEEPING:
+        raise RecipeError(
+            "`keep` keeps nodes from no rule",
+            where=value.key_location("keep"),
+            mend="Write it beside `use`, `rules` or `fold`.",
+        )
     content = value.find(key.replace("_", "-")) or value
+    without, keep = tuple(item.without or ()), tuple(item.keep or ())
     if key == "fold":
-        return FoldStep(item.fold.max_bytes if item.fold else None)
-    without = tuple(item.without or ())
+        return FoldStep(item.fold.max_bytes if item.fold else None, keep)
     if isinstance(item.use, str):
-        return Use((item.use,), (content.location,), False, without)
+        return Use((item.use,), (content.location,), False, without, keep)
     if item.use is not None:
         if not item.use:
             raise RecipeError("`use` is empty", where=content.location, mend="Name a recipe.")
         places = [(content.find(index) or content).location for index in range(len(item.use))]
-        return Use(tuple(item.use), tuple(places), True, without)
+        return Use(tuple(item.use), tuple(places), True, without, keep)
     if item.rules is not None:
-        return RulesStep(_rules(item.rules, content, name, known))
+        return RulesStep(_rules(item.rules, content, name, known), keep=keep)
     if item.simplify is not None:
         return SimplifyStep(item.simplify)
     if item.raise_opset is not None:
@@ -138,6 +153,10 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         return NamesStep(tuple(item.rename.items()))
     if item.plain_attributes:
         return PlainAttributesStep()
+    if item.plain_metadata:
+        return PlainMetadataStep(inside=item.plain_metadata == "inside")
+    if item.header is not None:
+        return _header(item.header, content)
     if item.share_weights:
         return ShareWeightsStep()
     if item.state_shapes:
@@ -147,6 +166,18 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         where=content.location,
         mend="Give it a value, or take the step out.",
     )
+
+
+def _header(item: HeaderModel, value: Value) -> HeaderStep:
+    said = item.model_dump(by_alias=True, exclude={"metadata"}, exclude_none=True)
+    if not said and not item.metadata:
+        raise RecipeError(
+            "`header` says nothing",
+            where=value.location,
+            mend="Write what the file is to say: `header: {metadata: {author: me}}`.",
+        )
+    check_metadata(item.metadata, where=(value.find("metadata") or value).location)
+    return HeaderStep(tuple(item.metadata.items()), tuple(said.items()))
 
 
 def _rules(

@@ -1,16 +1,10 @@
-"""The shape of a recipe file, as pydantic models, and their errors in a reader's words."""
+"""The shape of a recipe file, as pydantic models."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from surgeon.document import Value, suggest
-from surgeon.errors import Location, RecipeError
+from pydantic import BaseModel, ConfigDict, Field
 
 Words = str | int | float | bool
 """An expression: text, or a number that YAML already took for one."""
@@ -71,6 +65,22 @@ class FoldModel(_Model):
     max_bytes: int | None = Field(None, ge=0, description="Larger results stay computed.")
 
 
+class HeaderModel(_Model):
+    """What a model says of itself, beside what it computes."""
+
+    metadata: dict[str, str | None] = Field(
+        {}, description="Entries by their keys; without a value one leaves."
+    )
+    doc_string: str | None = Field(None, alias="doc-string", description="What it is, in words.")
+    graph_name: str | None = Field(
+        None, alias="graph-name", min_length=1, description="What its graph is called."
+    )
+    domain: str | None = Field(None, description="Whose it is, as `com.example`.")
+    model_version: int | None = Field(
+        None, alias="model-version", ge=0, lt=1 << 63, description="Which of its versions it is."
+    )
+
+
 class JoinedModel(_Model):
     """What is put in front or behind: another file, or a text, and how it meets the model."""
 
@@ -89,13 +99,19 @@ class JoinedModel(_Model):
 
 
 class StepModel(_Model):
-    """One step; exactly one key, and `without` beside `use`."""
+    """One step; exactly one key, `without` beside `use`, and `keep` beside any of rules."""
 
     use: str | list[str] | None = Field(
         None, description="A recipe, by name or path; of a list, the rules make one step."
     )
     without: list[str] | None = Field(
         None, min_length=1, description="Rules of what is used, by id, that are left out here."
+    )
+    keep: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="Beside `use`, `rules` or `fold`: operators, nodes or values by name; what is "
+        "or makes these stays as it is.",
     )
     rules: list[RuleModel] | None = Field(
         None, description="Rules, tried until none fires any more."
@@ -166,6 +182,18 @@ class StepModel(_Model):
         description="`true`: attributes leave that came later than their operator and say what it "
         'did before, as `reduction = "none"` of ScatterND, and empty names at the end of operands.',
     )
+    plain_metadata: Literal[True, "inside"] | None = Field(
+        None,
+        alias="plain-metadata",
+        description="`true`: doc strings and metadata leave, of nodes, values, weights, graphs, "
+        "functions and the model, but for surgeon's log; `inside`: those of the model stay, which "
+        "programs may read.",
+    )
+    header: HeaderModel | None = Field(
+        None,
+        description="What the file is to say of itself: `metadata: {author: me}`, `doc-string`, "
+        "`graph-name`, `domain`, `model-version`.",
+    )
     share_weights: Literal[True] | None = Field(
         None,
         alias="share-weights",
@@ -228,151 +256,3 @@ class RecipeModel(_Model):
         description="The same of a graph that is given outputs of the model: a suppression of "
         "boxes, say.",
     )
-
-
-_PLAIN = re.compile(r"[\w.][\w. =<>+*/()-]*")  # what needs no quotes in a list of YAML
-_KINDS = {
-    "string_type": "text",
-    "list_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "int_type": "an integer",
-    "float_type": "a number",
-    "bool_type": "true or false",
-}
-
-
-def validate(root: Value) -> RecipeModel:
-    """The document as a model.
-
-    Raises:
-        RecipeError: The first thing in the document that does not have the shape of a recipe.
-    """
-    try:
-        return RecipeModel.model_validate(root.plain())
-    except ValidationError as error:
-        found: Sequence[Mapping[str, Any]] = error.errors(include_url=False)
-    raise min(
-        (_translate(root, group) for group in _by_place(root, found)),
-        key=lambda error: _position(error.where),
-    )
-
-
-def _position(where: Location | str) -> tuple[int, int]:
-    return (where.line, where.column) if isinstance(where, Location) else (0, 0)
-
-
-def _path(root: Value, steps: Sequence[str | int]) -> tuple[str | int, ...]:
-    """What of an error's path stands in the document; pydantic adds names of its own."""
-    path: tuple[str | int, ...] = ()
-    for step in steps:
-        if root.find(*path, step) is not None:
-            path = (*path, step)
-    return path
-
-
-def _by_place(root: Value, errors: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Errors grouped by what they speak of: each alternative of a value complains by itself."""
-    groups: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
-    for error in errors:
-        groups.setdefault(_path(root, error["loc"]), []).append(error)
-    outer = {path[:length] for path in groups for length in range(len(path))}
-    return [  # of text or a mapping it is the mapping that has something wrong inside
-        group
-        for path, group in groups.items()
-        if path not in outer or any(error["type"] not in _KINDS for error in group)
-    ]
-
-
-def _translate(root: Value, errors: Sequence[Mapping[str, Any]]) -> RecipeError:
-    error = next((e for e in errors if e["type"] not in _KINDS), errors[0])
-    path = _path(root, error["loc"])
-    value = root.find(*path) or root
-    kind, name = error["type"], path[-1] if path else "the document"
-    if kind == "extra_forbidden":
-        parent = root.find(*path[:-1]) or root
-        return RecipeError(
-            f"unknown key `{name}`",
-            where=parent.key_location(str(name)),
-            mend=suggest(str(name), _known_keys(path[:-1])),
-        )
-    if kind == "missing":
-        key = str(error["loc"][-1])
-        if isinstance(value.content, Mapping):
-            strange = value.content.keys() - set(_known_keys(path))
-            for other in sorted(strange):
-                if (near := suggest(other, [key])).startswith("Did"):
-                    where = value.key_location(other)
-                    return RecipeError(f"unknown key `{other}`", where=where, mend=near)
-        return RecipeError(
-            f"the key `{key}` is missing",
-            where=value.location,
-            mend=f"Add `{key}: {'1' if key == 'surgeon' else '...'}`.",
-        )
-    if isinstance(name, int):
-        name = f"{path[-2]}[{name}]" if len(path) > 1 else str(name)
-    if name == "surgeon" and kind == "literal_error":
-        return RecipeError(
-            f"`{value.content}` is no version of this format",
-            where=value.location,
-            mend="Write `surgeon: 1`.",
-        )
-    if kind == "literal_error":
-        known = str(error["ctx"]["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
-        return RecipeError(
-            f"`{name}` is `{value.content}`",
-            where=value.location,
-            mend=suggest(str(value.content), known),
-        )
-    if kind == "string_pattern_mismatch":
-        return RecipeError(
-            f"`{name}` is `{value.content}`",
-            where=value.location,
-            mend="Use small letters, digits and single hyphens.",
-        )
-    wanted = list(dict.fromkeys(_KINDS[e["type"]] for e in errors if e["type"] in _KINDS))
-    if error["type"] in _KINDS:
-        wanted = ["text"] if wanted[:1] == ["text"] and len(wanted) > 2 else wanted
-        subject = f"`{name}`" if path else "the document"
-        return RecipeError(
-            f"{subject} is {_kind(value)}, not {' or '.join(wanted)}",
-            where=value.location,
-            mend=_mend_form(str(name), value, wanted),
-        )
-    return RecipeError(f"`{name}`: {error['msg']}", where=value.location, mend="Change the value.")
-
-
-def _mend_form(name: str, value: Value, wanted: Sequence[str]) -> str:
-    """How a value of the wrong kind is written: quoted, without quotes, or as a list of one."""
-    if "text" in wanted:
-        return "Put quotes around it."
-    if wanted == ["a list"] and isinstance(value.content, str | int | float):
-        text = str(value.content)
-        word = text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
-        return f"Write `{name}: [{word}]`."
-    if wanted == ["an integer"] and str(value.content).isdecimal():
-        return f"Write `{name}: {value.content}`, without quotes."
-    return "Change its form."
-
-
-def _kind(value: Value) -> str:
-    content = value.content
-    if isinstance(content, tuple):
-        return "a list"
-    if isinstance(content, Mapping):
-        return "a mapping"
-    return "empty" if content is None else f"`{content}`"
-
-
-def _known_keys(path: Sequence[str | int]) -> list[str]:
-    models: dict[str, type[BaseModel]] = {
-        "rules": RuleModel,
-        "changes": ChangeModel,
-        "steps": StepModel,
-        "in-front": JoinedModel,
-        "behind": JoinedModel,
-        "fold": FoldModel,
-    }
-    named = [step for step in path if isinstance(step, str)]
-    model = models.get(named[-1], RecipeModel) if named else RecipeModel
-    return [field.alias or name for name, field in model.model_fields.items()]

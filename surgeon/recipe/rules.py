@@ -107,16 +107,19 @@ class RulesStep(NamedTuple):
 
     Attributes:
         tidy: What the normal form does on the way counts as a change, also where no rule fires.
+        keep: What is to stay as it is: operators, nodes by name, or values that nodes give.
     """
 
     rules: tuple[Rule, ...]
     tidy: bool = False
+    keep: tuple[str, ...] = ()
 
 
 class FoldStep(NamedTuple):
-    """Folds constants; results larger than `max_bytes` stay computed."""
+    """Folds constants; results larger than `max_bytes` stay computed, and so does what is kept."""
 
     max_bytes: int | None = None
+    keep: tuple[str, ...] = ()
 
 
 class SimplifyStep(NamedTuple):
@@ -174,6 +177,28 @@ class PlainAttributesStep(NamedTuple):
     """Takes out attributes that say what their operator did before there was one."""
 
 
+class PlainMetadataStep(NamedTuple):
+    """Takes out doc strings and metadata.
+
+    Attributes:
+        inside: Whether those of the model as a whole stay.
+    """
+
+    inside: bool
+
+
+class HeaderStep(NamedTuple):
+    """Sets what the file says of itself.
+
+    Attributes:
+        metadata: Entries by their keys; None for one that leaves.
+        fields: `doc-string`, `graph-name`, `domain` and `model-version`, those that are set.
+    """
+
+    metadata: tuple[tuple[str, str | None], ...] = ()
+    fields: tuple[tuple[str, Any], ...] = ()
+
+
 class ShareWeightsStep(NamedTuple):
     """Keeps one of weights that stand in the file twice."""
 
@@ -183,9 +208,11 @@ class StateShapesStep(NamedTuple):
 
     Attributes:
         formulas: Whether sizes that are computed from inputs' are written, `h//2` say.
+        keep: As in `RulesStep`, of what is folded on the way.
     """
 
     formulas: bool
+    keep: tuple[str, ...] = ()
 
 
 Step: TypeAlias = (
@@ -200,6 +227,8 @@ Step: TypeAlias = (
     | AsReadStep
     | NamesStep
     | PlainAttributesStep
+    | PlainMetadataStep
+    | HeaderStep
     | ShareWeightsStep
     | StateShapesStep
 )

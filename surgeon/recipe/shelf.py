@@ -26,10 +26,12 @@ from surgeon.recipe.rules import (
     FoldStep,
     FreeBatchStep,
     FreeSizesStep,
+    HeaderStep,
     IrVersionStep,
     LowerOpsetStep,
     NamesStep,
     PlainAttributesStep,
+    PlainMetadataStep,
     RaiseOpsetStep,
     Rule,
     RulesStep,
@@ -49,6 +51,8 @@ _KINDS: Mapping[str, type[Any]] = {
         ShareWeightsStep,
         FreeSizesStep,
         StateShapesStep,
+        PlainMetadataStep,
+        HeaderStep,
     )
 }
 

@@ -17,12 +17,14 @@ class Use(NamedTuple):
         places: Where each stands.
         together: Whether their rules make one step.
         without: Rules of theirs that are left out, by id.
+        keep: What their steps are to leave as it is.
     """
 
     names: tuple[str, ...]
     places: tuple[Location, ...]
     together: bool
     without: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
 
 
 WrittenStep: TypeAlias = Step | Use

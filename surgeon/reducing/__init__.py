@@ -19,6 +19,7 @@ from surgeon.opening import told_apart
 from surgeon.reducing.asking import Ask, Asked, Runs
 from surgeon.reducing.mends import Mend, mends_of
 from surgeon.reducing.search import Search
+from surgeon.reducing.weightless import without_weights as without_weights_of
 from surgeon.spelling import operator_name
 
 MOST = 200  # runs
@@ -52,6 +53,7 @@ class Reduction:
         runs: How often the check was asked.
         is_smallest: Whether nothing more can be left out; else the runs were spent before.
         mends: Bundled recipes behind which the part passes, those first that leave fewest nodes.
+        weights_left_out: Bytes of weights in whose place numbers stand; 0 where they are in it.
     """
 
     model: Model
@@ -62,6 +64,7 @@ class Reduction:
     runs: int
     is_smallest: bool
     mends: tuple[Mend, ...] = ()
+    weights_left_out: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -72,7 +75,8 @@ class Reduction:
         nodes = [asdict(node) for node in self.nodes]
         counts = {"of": self.of, "runs": self.runs, "is_smallest": self.is_smallest}
         mends = [asdict(mend) for mend in self.mends]
-        return {**values, "nodes": nodes, **counts, "mends": mends}
+        left = {"weights_left_out": self.weights_left_out}
+        return {**values, "nodes": nodes, **counts, "mends": mends, **left}
 
 
 def reduce(
@@ -82,6 +86,7 @@ def reduce(
     passes: Callable[[Path], bool] | None = None,
     data: Sequence[str | Path] | None = None,
     most: int = MOST,
+    without_weights: bool = False,
     progress: Callable[[str], None] | None = None,
     date: str | None = None,
 ) -> Reduction:
@@ -100,19 +105,27 @@ def reduce(
             `part.npz` lies beside each `part.onnx`: its inputs and outputs, as they are in the
             whole, under `in.NAME` and `out.NAME`. None: it does not.
         most: How often both may be asked.
+        without_weights: Whether numbers are to stand in the place of the part's weights, where it
+            still fails so: a file of a few kilobytes that shows nothing else, to be sent to others.
         progress: Called with a line of text before each.
         date: When, for the log that the part keeps of its making.
 
     Raises:
         ModelError: The model cannot be read.
         RecipeError: The whole model does not fail, or nothing can be drawn for it; or a check is no
-            function, or the data are no files.
+            function, or the data are no files, or stand beside parts without their weights.
         VerifyError: What failed does not fail again.
     """
     check_function("fails", fails)
     if passes is not None:
         check_function("passes", passes)
     check_data(data)
+    if without_weights and data is not None:
+        raise RecipeError(
+            "what the part gives depends on its weights",
+            where="--without-weights",
+            mend="Leave it out, or give a check that looks at no values.",
+        )
     source = Model.of(model)
     whole, _ = told_apart(source)
     runs = Runs(most, progress)
@@ -124,9 +137,15 @@ def reduce(
             mend="Give a check that fails on it: a command that ends with another status than 0.",
         )
     found = reduced(source, asked, fails, date)
+    plain, size = without_weights_of(found.model) if without_weights else (found.model, 0)
+    if size:
+        runs.most = max(runs.most, runs.done + 1)
+        if not asked.model(plain, "the part without its weights", fails):
+            size = 0
     wanted = passes or (lambda path: not fails(path))
     mends = tuple(mends_of(found.model, lambda part: asked.mended(part, wanted)))
-    return replace(found, runs=runs.done, mends=mends)
+    found = replace(found, runs=runs.done, mends=mends)
+    return replace(found, model=plain, weights_left_out=size) if size else found
 
 
 def reduced(source: Model, asked: Asked, fails: Ask, date: str | None = None) -> Reduction:

@@ -15,10 +15,12 @@ from surgeon.recipe.rules import (
     AsReadStep,
     FreeBatchStep,
     FreeSizesStep,
+    HeaderStep,
     IrVersionStep,
     LowerOpsetStep,
     NamesStep,
     PlainAttributesStep,
+    PlainMetadataStep,
     Rule,
     ShareWeightsStep,
     StateShapesStep,
@@ -66,11 +68,12 @@ def recipe(found: Recipe) -> RenderableType:
         parts.append(Padding(Text("\n".join(lines)), (0, 0, 0, 2)))
     for index, step in enumerate(found.steps, 1):
         rules = getattr(step, "rules", None)
-        if rules is None:
-            parts.append(Text(f"\nStep {index}: {_step(step)}", style="bold"))
-            continue
-        parts.append(Text(f"\nStep {index}: {words.count(len(rules), 'rule')}", style="bold"))
-        parts.append(_rules(rules))
+        said = _step(step) if rules is None else words.count(len(rules), "rule")
+        if kept := getattr(step, "keep", ()):
+            said += f", keeping {words.listed(kept, 20)}"
+        parts.append(Text(f"\nStep {index}: {said}", style="bold"))
+        if rules is not None:
+            parts.append(_rules(rules))
     return Group(*parts)
 
 
@@ -112,6 +115,12 @@ def _step(step: object) -> str:
         return "keep one of weights that stand in the file twice"
     if isinstance(step, PlainAttributesStep):
         return "leave out attributes that say what their operator did before"
+    if isinstance(step, PlainMetadataStep):
+        more = ", but for the model's own" if step.inside else ""
+        return f"leave out doc strings and metadata{more}"
+    if isinstance(step, HeaderStep):
+        told = [name for name, _ in (*step.metadata, *step.fields)]
+        return f"state of the file {words.listed(told)}"
     if isinstance(step, IrVersionStep):
         return f"write the file in IR version {step.version}"
     if isinstance(step, StateShapesStep):

@@ -23,7 +23,11 @@ _MOST_RECIPES = 3
 
 
 def reduction(
-    found: Reduction, whole: Outcome | None = None, part: Outcome | None = None
+    found: Reduction,
+    whole: Outcome | None = None,
+    part: Outcome | None = None,
+    *,
+    asked_without: bool = False,
 ) -> RenderableType:
     """What is left, and how a command failed on the whole model and on the part."""
     fail = "fails" if len(found.nodes) == 1 else "fail"
@@ -51,6 +55,12 @@ def reduction(
         parts.append(
             Text("\nThe runs are spent: with more, less may be left (`--most`).", "yellow")
         )
+    if found.weights_left_out:
+        size = words.size(found.weights_left_out)
+        said = f"\nIts weights ({size}) are left out: numbers stand in their place, and what it "
+        parts.append(Text(f"{said}computes is something else.", "yellow"))
+    elif asked_without:
+        parts.append(Text("\nWithout its weights it does not fail, or it has none.", "yellow"))
     if found.mends:
         parts.append(Text("\nIt passes behind", style="bold"))
         for mend in found.mends[:MOST_MENDS]:

@@ -42,12 +42,14 @@ class Sound(NamedTuple):
         outside: Whether values of it lie in other files.
         shared: Names that several nodes of one graph have.
         again: Values that a body gives as several of its outputs, or that are not its own.
+        twice: What nodes give that say again what one before them says.
         scopes: Its graph and its functions as they were read, for who links them and takes them.
     """
 
     outside: bool
     shared: tuple[str, ...]
     again: tuple[str, ...]
+    twice: tuple[str, ...]
     scopes: list[Scope]
 
     def take_scopes(self, proto: onnx.ModelProto) -> list[Scope]:
@@ -76,10 +78,12 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> Sound:
         outside = False
         shared: dict[str, None] = {}
         again: dict[str, None] = {}
+        twice: dict[str, None] = {}
         for top in (main, *functions):
             _check_names(top)
             for scope in top.with_bodies():
                 shared.update(dict.fromkeys(sorted(repeated(n.proto.name for n in scope.nodes))))
+                twice.update((next(filter(None, node.outputs)), None) for node in scope.again)
                 if scope is not top:
                     again.update(dict.fromkeys(sorted(outputs_to_copy(scope.proto))))
                 _check_order(scope)
@@ -93,7 +97,7 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> Sound:
                     outside = outside or tensor.data_location == tensor.EXTERNAL
     except Broken as broken:
         raise ModelError(str(broken), where=where, mend=_MEND) from None
-    return Sound(outside, tuple(shared), tuple(again), scopes)
+    return Sound(outside, tuple(shared), tuple(again), tuple(twice), scopes)
 
 
 def see_texts(proto: onnx.ModelProto, *, where: str) -> None:

@@ -12,6 +12,18 @@ from typing import Any
 
 import onnx
 
+from surgeon.soundness.doubled import doubled
+
+
+def with_nodes_once(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of a model without the nodes that say again what one before them says."""
+    out = _copy(proto)
+    for graph in _every_graph(out):
+        if repeated(name for node in graph.node for name in node.output):
+            for place in reversed(doubled(graph.node)):
+                del graph.node[place]
+    return out
+
 
 def with_names_of_their_own(proto: onnx.ModelProto) -> onnx.ModelProto:
     """A copy of a model with the nodes of each graph named apart."""

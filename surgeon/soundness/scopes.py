@@ -10,6 +10,8 @@ from typing import Any
 
 import onnx
 
+from surgeon.soundness.apart import repeated
+from surgeon.soundness.doubled import doubled
 from surgeon.soundness.tensors import quoted
 
 
@@ -42,10 +44,12 @@ class Scope:
         top: A graph or function. Bodies are read with it, however deep they are nested.
 
     Attributes:
+        nodes: Its nodes, each once: without those that say again what one before them says.
+        again: Those.
         held_as: Of a body the name of the attribute that holds it alone, else "".
     """
 
-    __slots__ = ("held_as", "nodes", "proto")
+    __slots__ = ("again", "held_as", "nodes", "proto")
 
     def __init__(self, top: Any) -> None:
         self._read(top, "")
@@ -64,6 +68,11 @@ class Scope:
     def _read(self, proto: Any, held_as: str) -> None:
         self.proto, self.held_as = proto, held_as
         self.nodes = [Node(node) for node in proto.node]
+        self.again: list[Node] = []
+        if repeated(name for node in self.nodes for name in node.outputs):
+            places = set(doubled(proto.node))
+            self.again = [self.nodes[place] for place in sorted(places)]
+            self.nodes = [each for i, each in enumerate(self.nodes) if i not in places]
 
     def with_bodies(self) -> Iterator[Scope]:
         """Itself and every body in it, outer before inner."""

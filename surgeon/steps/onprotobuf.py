@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -10,9 +10,12 @@ import onnx
 
 from surgeon.model import Model
 from surgeon.recipe import (
+    HeaderStep,
     IrVersionStep,
     LowerOpsetStep,
+    NamesStep,
     PlainAttributesStep,
+    PlainMetadataStep,
     RaiseOpsetStep,
     ShareWeightsStep,
     SimplifyStep,
@@ -35,6 +38,15 @@ class OnProtobuf(NamedTuple):
     function: Callable[[onnx.ModelProto], onnx.ModelProto]
     of_one_graph: bool = False
     said: str = ""
+
+
+def speaks_otherwise(steps: Iterable[Step], model: Model) -> bool:
+    """Whether steps change what a file says beside what it computes: names, or texts."""
+    return any(
+        isinstance(step, NamesStep)
+        or (isinstance(step, PlainMetadataStep | HeaderStep) and _on_metadata(step, model))
+        for step in steps
+    )
 
 
 def on_protobuf(step: Step, behind: Sequence[Step], model: Model) -> OnProtobuf | None:
@@ -70,6 +82,8 @@ def on_protobuf(step: Step, behind: Sequence[Step], model: Model) -> OnProtobuf 
 
         if has_such(model.to_proto()):
             return OnProtobuf(STEP, plain_attributes)
+    elif isinstance(step, PlainMetadataStep | HeaderStep):
+        return _on_metadata(step, model)
     elif isinstance(step, ShareWeightsStep):
         from surgeon.steps.sharing import STEP, share_weights, twins_of
 
@@ -80,6 +94,23 @@ def on_protobuf(step: Step, behind: Sequence[Step], model: Model) -> OnProtobuf 
 
         return OnProtobuf("ir-version", partial(lower_ir_version, version=step.version))
     return None
+
+
+def _on_metadata(step: PlainMetadataStep | HeaderStep, model: Model) -> OnProtobuf | None:
+    from surgeon.steps import metadata
+
+    if isinstance(step, HeaderStep):
+        if metadata.says(model.proto, step):
+            return None
+        return OnProtobuf(metadata.HEADER, partial(metadata.with_header, step=step))
+    size = metadata.size_of_metadata(model.to_proto(), inside=step.inside)
+    if not size:
+        return None
+    return OnProtobuf(
+        metadata.PLAIN,
+        partial(metadata.without_metadata, inside=step.inside),
+        said=f"doc strings and metadata left out: {size:,} characters",
+    )
 
 
 def _to(
