@@ -145,7 +145,8 @@ ANSWERS = (
             "verdict": "What the comparison found, in a sentence.",
             "data": "Names of files with real inputs.",
             "reference": "Names of files with recorded outputs, or what stood for the original.",
-            "extracted": "Of a part that was cut out: between which values, `from` and `to`.",
+            "extracted": "Of a part that was cut out: between which values, `from` and `to`, "
+            "and the operators whose values it gives too, `outputs of`.",
             "file": "Of the file that was written: its `sha256`, and that of its data.",
         },
     ),

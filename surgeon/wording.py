@@ -27,6 +27,7 @@ _TEXTS = {
     "--external-data": "external_data",
     "--from": "inputs",
     "--to": "outputs",
+    "--outputs-of": "outputs_of",
     "--state": "state",
 }
 _NUMBERS = {
@@ -36,7 +37,7 @@ _NUMBERS = {
     "--memory": "memory",
     "--most": "most",
 }
-_ALWAYS_SEVERAL = ("--custom", "--from", "--to")
+_ALWAYS_SEVERAL = ("--custom", "--from", "--to", "--outputs-of")
 _REPORT = "--report"  # which an error carries
 _CODE = re.compile(r"`(--[^`]+)`")
 
