@@ -98,7 +98,10 @@ ANSWERS = (
     Answer(
         "surgeon verify",
         Verdict,
-        more={"parting": "Only with `--bisect`: [Parting](#parting), or null."},
+        more={
+            "parting": "Only with `--bisect`: [Parting](#parting), or null.",
+            "recorded": "Only with `--record`: the file that was written.",
+        },
     ),
     Answer(
         "surgeon diff",

@@ -19,6 +19,7 @@ _TEXTS = {
     "--assume": "assume",
     "--allow": "allow",
     "--reference": "reference",
+    "--record": "record",
     "--data": "data",
     "--target": "target",
     "--custom": "custom",

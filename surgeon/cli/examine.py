@@ -10,6 +10,7 @@ import typer
 
 from surgeon.cli import options
 from surgeon.cli.console import UsageError, desk
+from surgeon.cli.targets import check_log, check_target
 from surgeon.collector import collector_paused
 
 GOOD = ("equivalent", "runs")
@@ -65,6 +66,16 @@ def verify(
             rich_help_panel="Checking",
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE.npz",
+            help="Write the first inputs that are compared, and what A gives on them, for "
+            "`--reference` and `--data`, or to compare with another runtime.",
+            rich_help_panel="Checking",
+        ),
+    ] = None,
     where: Annotated[
         bool,
         typer.Option(
@@ -84,6 +95,9 @@ def verify(
     with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
         shapes, references = options.read_shapes(shape), options.read_references(reference)
         space = options.read_size(memory)
+        if record is not None:
+            check_target(record, inputs=[before, after, *map(Path, data or ())], what="record")
+            check_log(log_file, record=record)
         with place.working("load") as progress:
             with collector_paused():
                 from surgeon import render
@@ -129,6 +143,7 @@ def verify(
                     *(one.proto, other.proto),
                     custom=frozenset(custom or ()).union(*(plan.custom for plan in plans)),
                     functions=functions,
+                    record=record,
                     **given,
                 )
                 verdict = with_mend(verdict, (one.proto, other.proto), plans, searched=where)
@@ -141,6 +156,8 @@ def verify(
             plain = verdict.to_dict()
             if where:
                 plain["parting"] = None if parting is None else parting.to_dict()
+            if record is not None:
+                plain["recorded"] = str(record)
             place.data(json.dumps(plain, indent=2))
         else:
             place.show(render.verdict(verdict))
@@ -150,6 +167,8 @@ def verify(
                     place.warn(f"mend: {render.clean(verdict.mend)}")
             if where:
                 place.show(render.parting(parting))
+            if record is not None:
+                place.show(render.recorded(record, verdict))
         enough = GOOD if require is options.Required.RUNS else GOOD[:1]
         raise typer.Exit(0 if verdict.status in enough else DIFFERS)
 

@@ -4,7 +4,7 @@ What became of a batch is in `surgeon.render.batch` and `.batch_page`, which bri
 """
 
 from surgeon.render.adaptation import adaptation, rounds
-from surgeon.render.checks import parting, verdict
+from surgeon.render.checks import parting, recorded, verdict
 from surgeon.render.difference import difference
 from surgeon.render.division import division
 from surgeon.render.errors import error
@@ -39,6 +39,7 @@ __all__ = [
     "parting",
     "recipe",
     "recipes",
+    "recorded",
     "reduction",
     "report",
     "rounds",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -65,6 +66,17 @@ def parting(found: Parting | None) -> RenderableType:
         lines.append(Text("paired by the order of operators: names differ", style="yellow"))
     lines.append(Text(f"{words.count(found.tried, 'value')} compared", style="dim"))
     return Group(head, *(Padding(line, (0, 0, 0, 2)) for line in lines))
+
+
+def recorded(path: Path, found: Verdict) -> Text:
+    """Where a run was written, and which."""
+    which = "on the first inputs"
+    if found.comparisons:
+        first = found.comparisons[0]
+        at = f"at {words.sizes(first.sizes)}, " if first.sizes else ""
+        which = f"{at}seed {first.seed}" if first.seed >= 0 else f"on {words.name(first.drawn)}"
+    said = f"Recorded in {words.name(str(path))}: what A gives {which}"
+    return Text(f"{said}; `--reference` and `--data` read it")
 
 
 def headline(found: Verdict) -> Text:
