@@ -15,6 +15,7 @@ from surgeon import (
     dividing,
     extraction,
     inspection,
+    listing,
     reducing,
     report,
     sealing,
@@ -130,6 +131,7 @@ ANSWERS = (
         more={"division": "Only with `--target`, where no recipe helps: [Division](#division)."},
     ),
     Answer("surgeon inspect --node", standing.Standing, "A list of these."),
+    Answer("surgeon inspect --nodes", listing.Written, "A list of these."),
     Answer(
         "surgeon log",
         None,

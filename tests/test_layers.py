@@ -58,7 +58,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
         "departed",
         "targets",
     },
-    {"facts", "difference"},
+    {"facts", "difference", "listing"},
     {"dialect", "functions", "edges", "sizenames"},
     {"expressions", "runtime"},
     {"isolation"},

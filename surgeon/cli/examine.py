@@ -209,6 +209,14 @@ def inspect(
             "makes and reads that. NAME is a node's, a value's, or an operator's.",
         ),
     ] = None,
+    nodes: Annotated[
+        bool,
+        typer.Option(
+            "--nodes",
+            help="Show every node in place of the model, in the order of the file, those of bodies "
+            "and functions too: a line for each, as the `match` of a rule says it.",
+        ),
+    ] = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
     log_file: options.LogFile = None,
@@ -218,13 +226,21 @@ def inspect(
         with collector_paused():
             from surgeon import inspection, render
 
+        if nodes and node is not None:
+            what, mend = "one node is asked for, and every node", "Leave one of them out."
+            raise UsageError(what, where="--nodes", mend=mend)
+        if nodes or node is not None:
+            _check_no_target(target, "--nodes" if nodes else "--node")
+        if nodes:
+            from surgeon import listing
+
+            lines = listing.nodes(model)
+            if as_json:
+                place.data(json.dumps([each.to_dict() for each in lines], indent=2))
+            else:
+                place.data(render.listing(lines))
+            return
         if node is not None:
-            if target is not None:
-                raise UsageError(
-                    "where a node stands has nothing to do with a target",
-                    where="--node",
-                    mend="Leave `--target` out, or ask twice.",
-                )
             from surgeon.model import Model
             from surgeon.standing import standings
 
@@ -248,6 +264,20 @@ def inspect(
             place.show(render.inspection(found, verbose=verbose))
             if division:
                 place.show(render.division(division, model))
+
+
+def _check_no_target(target: str | None, asked: str) -> None:
+    """See that no target is named where nodes are asked for.
+
+    Raises:
+        UsageError: One is.
+    """
+    if target is not None:
+        raise UsageError(
+            "where a node stands has nothing to do with a target",
+            where=asked,
+            mend="Leave `--target` out, or ask twice.",
+        )
 
 
 def show_log(

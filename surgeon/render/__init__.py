@@ -12,6 +12,7 @@ from surgeon.render.explanation import explanation, explanation_data
 from surgeon.render.extraction import extraction
 from surgeon.render.history import log, seal
 from surgeon.render.inspection import inspection
+from surgeon.render.listing import listing
 from surgeon.render.lists import complaints, examination, outcomes, recipe, recipes, words_of
 from surgeon.render.pages import html, text
 from surgeon.render.reduction import ending, reduction
@@ -33,6 +34,7 @@ __all__ = [
     "extraction",
     "html",
     "inspection",
+    "listing",
     "log",
     "name",
     "outcomes",
