@@ -23,6 +23,7 @@ from surgeon import (
 )
 from surgeon.batch.row import Row
 from surgeon.difference import Change, Difference
+from surgeon.misfits import Misfit
 from surgeon.reducing.mends import Mend
 from surgeon.targets import Fit, Refused
 from surgeon.verify import Comparison, NotCompared, OutputCheck, Parting, Verdict
@@ -208,6 +209,7 @@ PARTS: Mapping[str, type] = {
     "Parting": Parting,
     "Value": inspection.Value,
     "Weight": Weight,
+    "Misfit": Misfit,
     "ExternalFile": inspection.ExternalFile,
     "Foreign": inspection.Foreign,
     "Fit": Fit,

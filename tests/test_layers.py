@@ -80,7 +80,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"steps"},
     {"authoring", "changing"},
     {"refusing", "operation", "extending", "auditing"},
-    {"helpful", "fitting", "opening", "comparing"},
+    {"helpful", "fitting", "opening", "comparing", "misfits"},
     {"advice", "mending", "planning"},
     {"surgery", "export", "doctor", "inspection"},
     {"cases", "batch", "bisect", "explaining", "extraction"},
