@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from surgeon.export import export as export
     from surgeon.extraction import extract as extract
     from surgeon.inspection import inspect as inspect
+    from surgeon.listing import nodes as nodes
     from surgeon.model import Model as Model
     from surgeon.recipe import Recipe as Recipe
     from surgeon.recipe import Rule as Rule
@@ -70,6 +71,7 @@ _HOMES = {
     "extract": "surgeon.extraction",
     "inspect": "surgeon.inspection",
     "isolation": "surgeon.isolation",
+    "nodes": "surgeon.listing",
     "reduce": "surgeon.reducing",
     "rule": "surgeon.authoring",
     "shown": "surgeon.render.shown",
@@ -100,6 +102,7 @@ __all__ = [
     "extract",
     "inspect",
     "isolation",
+    "nodes",
     "reduce",
     "rule",
     "shown",

@@ -15,6 +15,7 @@ from surgeon import (
     dividing,
     extraction,
     inspection,
+    listing,
     reducing,
     report,
     sealing,
@@ -22,6 +23,7 @@ from surgeon import (
 )
 from surgeon.batch.row import Row
 from surgeon.difference import Change, Difference
+from surgeon.misfits import Misfit
 from surgeon.reducing.mends import Mend
 from surgeon.targets import Fit, Refused
 from surgeon.verify import Comparison, NotCompared, OutputCheck, Parting, Verdict
@@ -98,7 +100,10 @@ ANSWERS = (
     Answer(
         "surgeon verify",
         Verdict,
-        more={"parting": "Only with `--bisect`: [Parting](#parting), or null."},
+        more={
+            "parting": "Only with `--bisect`: [Parting](#parting), or null.",
+            "recorded": "Only with `--record`: the file that was written.",
+        },
     ),
     Answer(
         "surgeon diff",
@@ -127,6 +132,7 @@ ANSWERS = (
         more={"division": "Only with `--target`, where no recipe helps: [Division](#division)."},
     ),
     Answer("surgeon inspect --node", standing.Standing, "A list of these."),
+    Answer("surgeon inspect --nodes", listing.Written, "A list of these."),
     Answer(
         "surgeon log",
         None,
@@ -145,7 +151,8 @@ ANSWERS = (
             "verdict": "What the comparison found, in a sentence.",
             "data": "Names of files with real inputs.",
             "reference": "Names of files with recorded outputs, or what stood for the original.",
-            "extracted": "Of a part that was cut out: between which values, `from` and `to`.",
+            "extracted": "Of a part that was cut out: between which values, `from` and `to`, "
+            "and the operators whose values it gives too, `outputs of`.",
             "file": "Of the file that was written: its `sha256`, and that of its data.",
         },
     ),
@@ -202,6 +209,7 @@ PARTS: Mapping[str, type] = {
     "Parting": Parting,
     "Value": inspection.Value,
     "Weight": Weight,
+    "Misfit": Misfit,
     "ExternalFile": inspection.ExternalFile,
     "Foreign": inspection.Foreign,
     "Fit": Fit,

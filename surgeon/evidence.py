@@ -6,7 +6,6 @@ README, never in the name of a file.
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from surgeon.errors import OutputError, SurgeonError
 from surgeon.files import write_whole
 from surgeon.model import Model
 from surgeon.verify.pair import is_plain, open_runner
+from surgeon.verify.recording import packed
 
 MOST = 200  # folders of one run
 
@@ -120,8 +120,8 @@ def keep(
         outputs.update({f"{side}.{place}": value for place, value in enumerate(found)})
     numbers = {name: place for place, name in enumerate(feeds)}
     inputs = {f"input.{numbers[name]}": array for name, array in feeds.items()}
-    write_whole(target / "inputs.npz", _packed(inputs))
-    write_whole(target / "outputs.npz", _packed(outputs))
+    write_whole(target / "inputs.npz", packed(inputs))
+    write_whole(target / "outputs.npz", packed(outputs))
     script = _SCRIPT.replace("INPUTS, RECORDED", f"{numbers!a}, {recorded!a}")
     write_whole(target / "run.py", script.encode("ascii"))
     text = _readme(label, reason, numbers, recorded)
@@ -156,12 +156,6 @@ def _run(
         return f"it does not run: {_line(error.what)}", []
     by = "by onnxruntime" if is_plain(model) else "by surgeon's witness: no runtime takes it"
     return by, [np.asarray(found[name]) for name in names]
-
-
-def _packed(arrays: Mapping[str, Any]) -> bytes:
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
 
 
 def _readme(

@@ -18,6 +18,7 @@ from surgeon.external import external_tensors
 from surgeon.files import external_path
 from surgeon.helpful import helpful, recipes_for
 from surgeon.importer import types_given
+from surgeon.misfits import Misfit, misfits, unread
 from surgeon.model import Model, ModelLike
 from surgeon.nested import bodies
 from surgeon.oddities import Oddities, oddities
@@ -122,6 +123,9 @@ class Inspection:
         training: How many Dropouts and BatchNormalizations are in training mode.
         bare_kernels: How many convolutions leave the size of their kernel to the weight.
         below_zero: Inputs and outputs that declare a size below 0, which is read as unknown.
+        misfits: Nodes that cannot be as they stand, as far as ONNX's own inference tells; none
+            where onnxruntime loads the model.
+        unread: Nodes, besides constants, that lead to no output.
     """
 
     source: str
@@ -159,10 +163,15 @@ class Inspection:
     training: int = 0
     bare_kernels: int = 0
     below_zero: tuple[str, ...] = ()
+    misfits: tuple[Misfit, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {**asdict(self), "largest": [each._asdict() for each in self.largest]}
+        plain = {
+            name: [e._asdict() for e in getattr(self, name)] for name in ("largest", "misfits")
+        }
+        return {**asdict(self), **plain}
 
 
 def with_load(found: Inspection, *, timeout: float = 10.0) -> Inspection:
@@ -184,7 +193,9 @@ def with_load(found: Inspection, *, timeout: float = 10.0) -> Inspection:
         return found
     with isolation(timeout=timeout):
         fault = fault_of(Path(found.source))
-    return found if fault is None else replace(found, loads=not fault, fault=fault)
+    if fault is None:
+        return found
+    return replace(found, loads=not fault, fault=fault, misfits=found.misfits if fault else ())
 
 
 _UNSAVED = Path("model.onnx")  # for commands
@@ -247,6 +258,8 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
         training=odd.training,
         bare_kernels=odd.bare,
         below_zero=odd.below_zero,
+        misfits=misfits(proto, sound=sound),
+        unread=unread(proto),
     )
 
 

@@ -102,7 +102,7 @@ def _misstated(proto: onnx.ModelProto) -> Iterator[str]:
     if not told:
         return
     try:
-        inferred = onnx.shape_inference.infer_shapes(_without_claims(proto)).graph
+        inferred = onnx.shape_inference.infer_shapes(without_claims(proto)).graph
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         return
     for value in (*inferred.value_info, *inferred.output):
@@ -111,7 +111,11 @@ def _misstated(proto: onnx.ModelProto) -> Iterator[str]:
             yield value.name
 
 
-def _without_claims(proto: onnx.ModelProto) -> onnx.ModelProto:
+def without_claims(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A model for inference alone: no weights, and nothing that the file claims of values.
+
+    Its nodes are those of the model, in order, but for the constants (`held_by`).
+    """
     light = onnx.ModelProto(ir_version=proto.ir_version, opset_import=proto.opset_import)
     light.functions.extend(proto.functions)
     graph, given = light.graph, {tensor.name for tensor in proto.graph.initializer}
@@ -120,13 +124,17 @@ def _without_claims(proto: onnx.ModelProto) -> onnx.ModelProto:
     for tensor in proto.graph.initializer:
         _hold(graph, tensor, tensor.name)
     for node in proto.graph.node:
-        held = [a.t for a in node.attribute if node.op_type == "Constant" and a.name == "value"]
-        if held:
+        if held := held_by(node):
             _hold(graph, held[0], node.output[0])
         else:
             graph.node.append(node)
     graph.output.extend(onnx.ValueInfoProto(name=value.name) for value in proto.graph.output)
     return light
+
+
+def held_by(node: onnx.NodeProto) -> list[onnx.TensorProto]:
+    """The tensor that a node Constant holds, if it is one."""
+    return [a.t for a in node.attribute if node.op_type == "Constant" and a.name == "value"]
 
 
 def _hold(graph: onnx.GraphProto, tensor: onnx.TensorProto, name: str) -> None:

@@ -13,6 +13,7 @@ from surgeon.errors import RecipeError
 from surgeon.extraction.types import known_types
 from surgeon.helpful import recipes_about
 from surgeon.inspection import Value, nodes_of, value_of
+from surgeon.listing import written
 from surgeon.model import Model
 from surgeon.reference.plan import reads
 from surgeon.spelling import operator_name
@@ -53,6 +54,7 @@ class Standing:
         source: The line of the program that it is of, as its exporter wrote it.
         inside: Whether it stands in a body or a function.
         recipes: Bundled recipes with rules about its operator.
+        pattern: What finds such nodes, for the `match` of a rule; empty of a Constant.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Standing:
     source: str
     inside: bool
     recipes: tuple[str, ...]
+    pattern: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -136,6 +139,7 @@ class _Around:
             source=_line(told.get(_STACK, "") or node.doc_string),
             inside=id(node) not in self.outermost,
             recipes=recipes_about(operator),
+            pattern=written(node, {}).pattern,
         )
 
     def _read(self, name: str) -> Wire:

@@ -26,6 +26,7 @@ _TEXTS = {
     "--allow": "allow",
     "--keep": "keep",
     "--reference": "reference",
+    "--record": "record",
     "--data": "data",
     "--target": "target",
     "--custom": "custom",
@@ -35,6 +36,7 @@ _TEXTS = {
     "--external-name": "external_name",
     "--from": "inputs",
     "--to": "outputs",
+    "--outputs-of": "outputs_of",
     "--state": "state",
 }
 _NUMBERS = {
@@ -45,7 +47,7 @@ _NUMBERS = {
     "--memory": "memory",
     "--most": "most",
 }
-_ALWAYS_SEVERAL = ("--custom", "--from", "--to")
+_ALWAYS_SEVERAL = ("--custom", "--from", "--to", "--outputs-of")
 _REPORT = "--report"  # which an error carries
 _CODE = re.compile(r"`(--[^`]+)`")
 

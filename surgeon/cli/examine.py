@@ -10,6 +10,7 @@ import typer
 
 from surgeon.cli import options
 from surgeon.cli.console import UsageError, desk
+from surgeon.cli.targets import check_log, check_target
 from surgeon.collector import collector_paused
 
 GOOD = ("equivalent", "runs")
@@ -65,6 +66,16 @@ def verify(
             rich_help_panel="Checking",
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE.npz",
+            help="Write the first inputs that are compared, and what A gives on them, for "
+            "`--reference` and `--data`, or to compare with another runtime.",
+            rich_help_panel="Checking",
+        ),
+    ] = None,
     where: Annotated[
         bool,
         typer.Option(
@@ -84,6 +95,9 @@ def verify(
     with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
         shapes, references = options.read_shapes(shape), options.read_references(reference)
         space = options.read_size(memory)
+        if record is not None:
+            check_target(record, inputs=[before, after, *map(Path, data or ())], what="record")
+            check_log(log_file, record=record)
         with place.working("load") as progress:
             with collector_paused():
                 from surgeon import render
@@ -129,6 +143,7 @@ def verify(
                     *(one.proto, other.proto),
                     custom=frozenset(custom or ()).union(*(plan.custom for plan in plans)),
                     functions=functions,
+                    record=record,
                     **given,
                 )
                 verdict = with_mend(verdict, (one.proto, other.proto), plans, searched=where)
@@ -141,6 +156,8 @@ def verify(
             plain = verdict.to_dict()
             if where:
                 plain["parting"] = None if parting is None else parting.to_dict()
+            if record is not None:
+                plain["recorded"] = str(record)
             place.data(json.dumps(plain, indent=2))
         else:
             place.show(render.verdict(verdict))
@@ -150,6 +167,8 @@ def verify(
                     place.warn(f"mend: {render.clean(verdict.mend)}")
             if where:
                 place.show(render.parting(parting))
+            if record is not None:
+                place.show(render.recorded(record, verdict))
         enough = GOOD if require is options.Required.RUNS else GOOD[:1]
         raise typer.Exit(0 if verdict.status in enough else DIFFERS)
 
@@ -190,6 +209,14 @@ def inspect(
             "makes and reads that. NAME is a node's, a value's, or an operator's.",
         ),
     ] = None,
+    nodes: Annotated[
+        bool,
+        typer.Option(
+            "--nodes",
+            help="Show every node in place of the model, in the order of the file, those of bodies "
+            "and functions too: a line for each, as the `match` of a rule says it.",
+        ),
+    ] = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
     log_file: options.LogFile = None,
@@ -199,13 +226,21 @@ def inspect(
         with collector_paused():
             from surgeon import inspection, render
 
+        if nodes and node is not None:
+            what, mend = "one node is asked for, and every node", "Leave one of them out."
+            raise UsageError(what, where="--nodes", mend=mend)
+        if nodes or node is not None:
+            _check_no_target(target, "--nodes" if nodes else "--node")
+        if nodes:
+            from surgeon import listing
+
+            lines = listing.nodes(model)
+            if as_json:
+                place.data(json.dumps([each.to_dict() for each in lines], indent=2))
+            else:
+                place.data(render.listing(lines))
+            return
         if node is not None:
-            if target is not None:
-                raise UsageError(
-                    "where a node stands has nothing to do with a target",
-                    where="--node",
-                    mend="Leave `--target` out, or ask twice.",
-                )
             from surgeon.model import Model
             from surgeon.standing import standings
 
@@ -229,6 +264,20 @@ def inspect(
             place.show(render.inspection(found, verbose=verbose))
             if division:
                 place.show(render.division(division, model))
+
+
+def _check_no_target(target: str | None, asked: str) -> None:
+    """See that no target is named where nodes are asked for.
+
+    Raises:
+        UsageError: One is.
+    """
+    if target is not None:
+        raise UsageError(
+            "where a node stands has nothing to do with a target",
+            where=asked,
+            mend="Leave `--target` out, or ask twice.",
+        )
 
 
 def show_log(

@@ -45,6 +45,17 @@ To = Annotated[
         show_default=False,
     ),
 ]
+OutputsOf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--outputs-of",
+        metavar="OPERATOR",
+        help="An operator whose every value the part gives too, `Conv` say; '*' stands for any "
+        "text, and alone for all operators. Of the part, or with no `--from` and `--to` of the "
+        "whole main graph; of what is known to be a tensor.",
+        show_default=False,
+    ),
+]
 
 
 def extract(
@@ -52,6 +63,7 @@ def extract(
     target: Target,
     begin: From = None,
     end: To = None,
+    outputs_of: OutputsOf = None,
     no_verify: NoVerify = False,
     require: Require = options.Required.RUNS,
     reference: options.References = None,
@@ -72,6 +84,8 @@ def extract(
     """Cut the part between values out of a model, and compare it with the whole.
 
     surgeon extract in.onnx head.onnx --from features=/neck/Concat_output_0 --to boxes
+
+    surgeon extract in.onnx all.onnx --outputs-of '*'
     """
     with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
         usage = "Write `surgeon extract IN OUT --from VALUE --to VALUE`."
@@ -91,6 +105,7 @@ def extract(
                     source,
                     inputs=begin or (),
                     outputs=end or (),
+                    outputs_of=outputs_of or (),
                     verify=not no_verify,
                     require=require.value,
                     reference=references,

@@ -20,6 +20,7 @@ from surgeon.choices import (
 )
 from surgeon.errors import RecipeError, VerifyError
 from surgeon.extraction.cut import FROM, TO, Cut, End, Wiring, cut, read_end, renamed
+from surgeon.extraction.marked import given_by
 from surgeon.extraction.rejoined import compare
 from surgeon.extraction.types import types_of
 from surgeon.inspection import Value, inputs_of, value_of
@@ -47,6 +48,8 @@ class Extraction:
         of: How many the whole has.
         verdict: How it compares with the whole; None where that was not asked for.
         without: Outputs of the whole that are none of the part, where others are.
+        not_given: What nodes of `outputs_of` give and the part does not: it is no tensor, or one of
+            unknown type.
     """
 
     model: Model
@@ -56,6 +59,7 @@ class Extraction:
     of: int
     verdict: Verdict | None = None
     without: tuple[str, ...] = ()
+    not_given: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -64,8 +68,9 @@ class Extraction:
             for side, ends in (("inputs", self.inputs), ("outputs", self.outputs))
         }
         verdict = None if self.verdict is None else self.verdict.to_dict()
-        counts = {"nodes": self.nodes, "of": self.of, "without": list(self.without)}
-        return {**values, **counts, "verdict": verdict}
+        counts = {"nodes": self.nodes, "of": self.of}
+        lists = {"without": list(self.without), "not_given": list(self.not_given)}
+        return {**values, **counts, **lists, "verdict": verdict}
 
 
 def extract(
@@ -73,6 +78,7 @@ def extract(
     *,
     inputs: str | Sequence[str] = (),
     outputs: str | Sequence[str] = (),
+    outputs_of: str | Sequence[str] = (),
     verify: bool = True,
     require: str = "runs",
     reference: Reference = None,
@@ -91,6 +97,9 @@ def extract(
         inputs: The values of the main graph that the part is given, in this order; `NAME=VALUE`
             calls one otherwise. By default the graph inputs that it reads.
         outputs: The values that it gives; by default the model's outputs.
+        outputs_of: Operators whose values it gives too, `Conv` or `com.microsoft.*`, and `*` for
+            what any node gives: of the nodes between `inputs` and `outputs`, with neither of all of
+            the main graph. Those that are known to be tensors, in the order of the file.
         verify: Whether to compare.
         require: `equivalent` refuses a part that could not be compared.
         reference: What stands for the whole, as for `apply`.
@@ -102,8 +111,8 @@ def extract(
 
     Raises:
         ModelError: The model cannot be read, or the type of a value is unknown.
-        RecipeError: No value was named, there is none such, or the part reads more than it is
-            given.
+        RecipeError: No value was named, there is none such, no node is of such an operator, or
+            the part reads more than it is given.
         VerifyError: The part does not run, or differs.
     """
     check_choice("require", require, ("runs", "equivalent"))
@@ -111,27 +120,34 @@ def extract(
     check_data(data)
     if not verify:
         check_unasked(require == "equivalent", reference, drawn, data)
-    if not inputs and not outputs:
+    operators = several(outputs_of)
+    if not inputs and not outputs and not operators:
         what, mend = "where to cut is not said", "Give `--from VALUE`, `--to VALUE`, or both."
         raise RecipeError(what, where=FROM, mend=mend)
     source = Model.of(model)
     whole, _ = told_apart(source)
     proto = whole.proto
     wiring = Wiring(proto.graph)
-    part = cut(
-        wiring,
-        [read_end(text, wiring, FROM) for text in several(inputs)],
-        [read_end(text, wiring, TO) for text in several(outputs)],
+    begin, end = (
+        [read_end(text, wiring, where) for text in several(texts)]
+        for where, texts in ((FROM, inputs), (TO, outputs))
     )
+    part = named = cut(wiring, begin, end)
+    left: list[str] = []
+    if operators:
+        nodes = part.nodes if begin or end else wiring.nodes
+        more, left = given_by(whole, nodes, operators, part)
+        part = cut(wiring, begin, [*part.outputs, *more])
     types = types_of(whole, [end.value for end in (*part.inputs, *part.outputs)])
     made = model_of(proto, part, types)
-    ends = {"from": _told(part.inputs), "to": _told(part.outputs)}
-    begin = begun(date) | source_said(source.path) | {"extracted": ends}
+    ends = {"from": _told(part.inputs), "to": _told(named.outputs)}
+    ends |= {"outputs of": [*operators]} if operators else {}
+    start = begun(date) | source_said(source.path) | {"extracted": ends}
     earlier = list(made.metadata_props)
     result = Model(made, folder=whole.folder)
 
     def log(verdict: Verdict | None) -> None:
-        said = begin | {"verdict": verdict_said(verdict, date)} | compared_with(data, reference)
+        said = start | {"verdict": verdict_said(verdict, date)} | compared_with(data, reference)
         result.stamps |= stamps(earlier, said)
         for key, text in result.stamps.items():
             set_property(made.metadata_props, key, text)
@@ -144,6 +160,7 @@ def extract(
         len(part.nodes),
         len(wiring.nodes),
         without=_left([value.name for value in proto.graph.output], part.outputs),
+        not_given=tuple(left),
     )
     if not verify:
         return found

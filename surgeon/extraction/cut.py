@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -157,7 +158,7 @@ def cut(wiring: Wiring, inputs: Sequence[End], outputs: Sequence[End]) -> Cut:
 
 def _check_once(ends: Sequence[End], where: str) -> None:
     for kind, names in (("value", [e.value for e in ends]), ("name", [e.name for e in ends])):
-        if twice := next((name for name in names if names.count(name) > 1), None):
+        if twice := next((name for name, count in Counter(names).items() if count > 1), None):
             raise RecipeError(
                 f"the {kind} `{twice}` is given twice", where=where, mend="Leave one of them out."
             )

@@ -136,7 +136,7 @@ def print_pattern(pattern: Pattern) -> str:
 def _print_node(node: NodePattern) -> str:
     prefix = f"{node.domain}." if node.domain else ""
     overload = f":{_print_name(node.overload)}" if node.overload else ""
-    attributes = [f"{_print_name(n)} = {_print_value(v)}" for n, v in node.attributes.items()]
+    attributes = [f"{_print_name(n)} = {print_value(v)}" for n, v in node.attributes.items()]
     attributes += [f"{_print_name(n)} = @{name}" for n, name in node.captures.items()]
     attributes += [f"*{node.rest}"] if node.rest is not None else []
     listed = f" <{', '.join(attributes)}>" if attributes else ""
@@ -155,18 +155,19 @@ def _print_argument(argument: Argument) -> str:
 def _print_name(name: str) -> str:
     if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         return name
-    return _print_value(name)
+    return print_value(name)
 
 
-def _print_value(value: Any) -> str:
+def print_value(value: Any) -> str:
+    """An attribute's value as text."""
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, tuple):
-        return f"[{', '.join(_print_value(item) for item in value)}]"
+        return f"[{', '.join(print_value(item) for item in value)}]"
     if isinstance(value, np.ndarray):
         name = word_of(value.dtype)
         dims = f"[{','.join(map(str, value.shape))}]" if value.shape else ""
-        return f"{name}{dims} {{{', '.join(_print_value(i) for i in _elements(value))}}}"
+        return f"{name}{dims} {{{', '.join(print_value(i) for i in _elements(value))}}}"
     return repr(value)
 
 

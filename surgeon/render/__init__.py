@@ -4,7 +4,7 @@ What became of a batch is in `surgeon.render.batch` and `.batch_page`, which bri
 """
 
 from surgeon.render.adaptation import adaptation, rounds
-from surgeon.render.checks import parting, verdict
+from surgeon.render.checks import parting, recorded, verdict
 from surgeon.render.difference import difference
 from surgeon.render.division import division
 from surgeon.render.errors import error
@@ -12,6 +12,7 @@ from surgeon.render.explanation import explanation, explanation_data
 from surgeon.render.extraction import extraction
 from surgeon.render.history import log, seal
 from surgeon.render.inspection import inspection
+from surgeon.render.listing import listing
 from surgeon.render.lists import complaints, examination, outcomes, recipe, recipes, words_of
 from surgeon.render.pages import html, text
 from surgeon.render.reduction import ending, reduction
@@ -33,12 +34,14 @@ __all__ = [
     "extraction",
     "html",
     "inspection",
+    "listing",
     "log",
     "name",
     "outcomes",
     "parting",
     "recipe",
     "recipes",
+    "recorded",
     "reduction",
     "report",
     "rounds",

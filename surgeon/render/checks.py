@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from surgeon.verify import Comparison, OutputCheck, Parting, Verdict
 
 MOST_NODES = 12  # of each model, between the last value that agrees and the first that differs
+MOST_OUTPUTS = 60  # with a line of their own
 MOST_INPUTS = 6  # whose way of drawing is told
 MOST_STEPS = 1e5  # beyond it an error in units of the last place says nothing
 STYLES = {
@@ -66,6 +68,17 @@ def parting(found: Parting | None) -> RenderableType:
     return Group(head, *(Padding(line, (0, 0, 0, 2)) for line in lines))
 
 
+def recorded(path: Path, found: Verdict) -> Text:
+    """Where a run was written, and which."""
+    which = "on the first inputs"
+    if found.comparisons:
+        first = found.comparisons[0]
+        at = f"at {words.sizes(first.sizes)}, " if first.sizes else ""
+        which = f"{at}seed {first.seed}" if first.seed >= 0 else f"on {words.name(first.drawn)}"
+    said = f"Recorded in {words.name(str(path))}: what A gives {which}"
+    return Text(f"{said}; `--reference` and `--data` read it")
+
+
 def headline(found: Verdict) -> Text:
     """The verdict's word and its reason."""
     style = STYLES.get(found.status, "bold")
@@ -103,7 +116,10 @@ def _outputs(found: Verdict) -> Table:
     for comparison in found.comparisons:
         for output in comparison.outputs:
             by_name.setdefault(output.name, []).append(output)
-    for output_name, checks in by_name.items():
+    shown = list(by_name.items())
+    if len(shown) > MOST_OUTPUTS:  # those that differ in front of the others
+        shown.sort(key=lambda each: all(check.agrees for check in each[1]))
+    for output_name, checks in shown[:MOST_OUTPUTS]:
         faults = [check for check in checks if not check.agrees]
         largest = max(faults or checks, key=lambda c: (c.fault is not None, c.max_relative))
         if largest.fault:
@@ -119,6 +135,10 @@ def _outputs(found: Verdict) -> Table:
             said += f", {steps:,.0f} ulp" if 0 < steps < MOST_STEPS else ""
         mark, style = ("differs", "red") if faults else ("agrees", "green")
         table.add_row(Text(words.name(output_name)), Text(mark, style=style), Text(said))
+    if rest := shown[MOST_OUTPUTS:]:
+        differ = sum(not all(check.agrees for check in checks) for _, checks in rest)
+        mark = f"{differ:,} differ" if differ else "all agree"
+        table.add_row(Text(f"and {len(rest):,} more", "dim"), Text(mark, "dim"), Text())
     return table
 
 
@@ -134,12 +154,14 @@ def _reservations(found: Verdict) -> Iterator[Text]:
             if output.weak:
                 key = (output.name, output.weak)
                 weak[key] = weak.get(key, 0) + 1
-    for (output_name, why), times in weak.items():
+    for (output_name, why), times in list(weak.items())[:MOST_OUTPUTS]:
         yield Text(
             f"weak on {words.count(times, 'input')}: output `{words.name(output_name)}`: "
             f"{words.clean(why)}",
             style="yellow",
         )
+    if len(weak) > MOST_OUTPUTS:
+        yield Text(f"weak at {len(weak) - MOST_OUTPUTS:,} more outputs", style="yellow")
     if weak:
         yield Text(
             "where it is weak, real inputs (`--data FILE`) or a way to draw them "

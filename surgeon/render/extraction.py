@@ -23,6 +23,9 @@ def extraction(found: Extraction) -> RenderableType:
     if found.without:
         said = f"without the model's output {words.listed(found.without, 3)}: `--to` keeps it too"
         parts.append(Text(said, style="yellow"))
+    if found.not_given:
+        said = f"{words.listed(found.not_given, 3)}: not given, since none is known to be a tensor"
+        parts.append(Text(said, style="yellow"))
     if found.verdict is not None:
         parts.append(checks.verdict(found.verdict))
     return Group(*parts)

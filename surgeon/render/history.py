@@ -54,7 +54,7 @@ def _run(run: Mapping[str, Any]) -> Table:
     if len(fired) > MOST_RULES:
         table.add_row("  rule", f"and {len(fired) - MOST_RULES} more: see --json")
     cut = run.get("extracted")
-    for side in ("from", "to"):
+    for side in ("from", "to", "outputs of"):
         for text in _list(cut.get(side) if isinstance(cut, dict) else None):
             table.add_row(f"  cut {side}", words.name(_text(text)))
     for text in _list(run.get("assumptions")):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_OPERATORS = 30
 MOST_VALUES = 30
+MOST_MISFITS = 12
 _LARGE = 1 << 20  # bytes of weights from which on the largest are named
 
 _COUNTING = ("NonZero", "NonMaxSuppression", "Compress", "Unique")
@@ -163,6 +164,7 @@ def _obstacles(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
     yield from _of_claims(found)
     yield from _of_run_time(found.operators)
     yield from _of_loading(found)
+    yield from _of_misfits(found, verbose=verbose)
     if (line := _next_step(found, verbose=verbose)) is not None:
         yield line
 
@@ -233,7 +235,7 @@ def _of_loading(found: Inspection) -> Iterator[Text]:
         yield Text("external data is missing: no runtime loads the model", "red")
     if found.loads is False:
         yield Text(f"onnxruntime does not load it: {words.clean(found.fault)}", style="red")
-    elif not found.foreign and not found.computed_weights and not found.bfloat16:
+    elif not (found.foreign or found.computed_weights or found.bfloat16 or found.misfits):
         loads = "; onnxruntime loads it" if found.loads else ""
         yield Text(f"Only standard operators, no computed kernels{loads}.", style="green")
     if _fails_in_float64(found):
@@ -242,6 +244,24 @@ def _of_loading(found: Inspection) -> Iterator[Text]:
         )
         more = "onnxruntime and most others compute little in it"
         yield Text(f"{values} in double precision: {more}", "yellow")
+
+
+def _of_misfits(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]:
+    """Every node at fault, where onnxruntime names the first; and those that do nothing."""
+    if found.misfits:
+        most = len(found.misfits) if verbose else MOST_MISFITS
+        table = Table.grid(padding=(0, 2))
+        for each in found.misfits[:most]:
+            name = Text(words.name(each.node), style="yellow")
+            table.add_row(name, Text(words.name(each.operator)), Text(words.clean(each.what)))
+        yield Text("nodes that cannot be so, as ONNX infers types and shapes:", "yellow")
+        yield Padding(table, (0, 0, 0, 2))
+        if rest := len(found.misfits) - most:
+            yield Text(f"and {rest:,} more: --verbose shows them", "dim")
+    if found.unread:
+        count = words.count(len(found.unread), "node leads", "nodes lead")
+        said = words.listed(found.unread, 3)
+        yield Text(f"{count} to no output ({said}): every recipe leaves such nodes out", "dim")
 
 
 def _fails_in_float64(found: Inspection) -> bool:

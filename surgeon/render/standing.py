@@ -52,6 +52,8 @@ def _of(node: Standing) -> Iterator[RenderableType]:
     for wire in node.outputs:
         table.add_row("gives", *_wire(wire, "to"))
     yield table
+    if node.pattern:
+        yield Text(f"match: {words.clean(node.pattern)}", style="dim")
 
 
 def _wire(wire: Wire, joint: str) -> tuple[str, str, str]:

@@ -22,6 +22,7 @@ from surgeon.verify.limits import Input
 from surgeon.verify.noise import all_doubted
 from surgeon.verify.optimised import Run, keep_run
 from surgeon.verify.originals import Side, read_recorded
+from surgeon.verify.recording import First
 from surgeon.verify.sizes import sizes_of
 from surgeon.verify.summary import digest
 from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict, describe
@@ -57,6 +58,7 @@ class Check:
     squashed: frozenset[str] = frozenset()  # see `squashed_outputs`
     coarse: Mapping[str, str] = field(default_factory=dict)  # see `coarse_outputs`
     runs: list[Run] = field(default_factory=list)  # a few that agree
+    first: First | None = None  # what the original made of the first inputs
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -69,9 +71,8 @@ class Check:
         self, files: Sequence[Path], model: onnx.ModelProto, inputs: Sequence[Input]
     ) -> None:
         """Compare on the inputs of .npz files."""
-        names = [value.name for value in model.graph.input]
         for file in files:
-            kept = read_recorded(file, names, [each.name for each in inputs], self.names)
+            kept = read_recorded(file, model, inputs)
             sizes = sizes_of(kept.feeds, inputs)
             self.progress(f"compare with {kept.file.name}")
             self.compare(kept.feeds, kept.outputs, sizes, -1, f"recorded {kept.file.name}")
@@ -98,11 +99,16 @@ class Check:
                     raise unfit(each, why)
                 self.skip(f"{DATA} `{each.label}`", why)
                 continue
+            self.keep_first(each.feeds, expected)
             feeds = {name: array for name, array in each.feeds.items() if name in names}
             given, by = (feeds, expected, sizes), self.original.by
             self.compare(*given, -1, by, label=each.label, doubt=True)
             if self.fault:
                 return
+
+    def keep_first(self, feeds: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+        """Keep a run of the original, if it is the first that is compared."""
+        self.first = self.first or First(feeds, outputs)
 
     def run_original(
         self, feeds: Mapping[str, Any], sizes: Mapping[str, int]

@@ -15,6 +15,7 @@ from surgeon.document import nearest
 from surgeon.errors import RecipeError, few
 from surgeon.numerals import natural
 from surgeon.verify.limits import Input
+from surgeon.verify.recording import as_declared
 
 MOST = 64  # sets that are read
 _ORDER = re.compile(r"input_(\d+)\.pb$")
@@ -42,6 +43,7 @@ def read_data(
         RecipeError: There is nothing, it cannot be read, or it lacks an input.
     """
     found: list[DataSet] = []
+    dtypes = {each.name: each.dtype for each in inputs}
     for path in map(Path, paths):
         there = list(_files(path))
         if not there:
@@ -56,7 +58,7 @@ def read_data(
                 mend="Name an .npz file keyed by input names, or a folder of them or of "
                 "`test_data_set_*` folders with `input_0.pb`.",
             )
-        found.extend(_read(each, order) for each in there[: MOST - len(found)])
+        found.extend(_read(each, order, dtypes) for each in there[: MOST - len(found)])
     for each in found:
         missing = [i.name for i in inputs if i.name not in each.feeds]
         if missing:
@@ -138,12 +140,12 @@ def _numbered(folder: Path) -> tuple[int, str]:
     return (-1 if number is None else number, ending)
 
 
-def _read(path: Path, order: Sequence[str]) -> DataSet:
+def _read(path: Path, order: Sequence[str], dtypes: Mapping[str, np.dtype[Any]]) -> DataSet:
     try:
         if path.is_file():
             with np.load(path, allow_pickle=False) as arrays:
                 kept = {key.removeprefix("in."): arrays[key] for key in arrays.files}
-            return DataSet(path.name, kept)
+            return DataSet(path.name, {k: as_declared(a, dtypes.get(k)) for k, a in kept.items()})
         feeds = {}
         for file in path.iterdir():
             if (match := _ORDER.match(file.name)) and int(match[1]) < len(order):

@@ -113,7 +113,5 @@ def differing_feeds(
         return drawing.feeds(bad.sizes, bad.seed)
     if bad.drawn:
         return next(each.feeds for each in given.sets if each.label == bad.drawn)
-    names = [value.name for value in original.graph.input]
-    outputs = [value.name for value in original.graph.output]
     file = next(f for f in recorded_files(reference) if bad.by == f"recorded {f.name}")
-    return read_recorded(file, names, [each.name for each in wanted], outputs).feeds
+    return read_recorded(file, original, wanted).feeds

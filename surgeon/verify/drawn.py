@@ -105,6 +105,7 @@ class Drawn:
             if expected is None:
                 break
             ran = True
+            check.keep_first(feeds, expected)
             by = check.original.by if check.original else ""
             check.compare(feeds, expected, sizes, seed, by, drawing, doubt=True)
             if check.fault:

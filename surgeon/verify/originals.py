@@ -17,7 +17,9 @@ from surgeon.errors import RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import open_session
 from surgeon.reference import NoWitness, open_reference
 from surgeon.runtime import NotRunnable, Runner, unknown_operators
+from surgeon.verify.limits import Input
 from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, has_float, moved_weights, perturbed
+from surgeon.verify.recording import as_declared, dtypes_of
 
 WAYS = ("onnxruntime", "witness", "torch")
 
@@ -170,10 +172,13 @@ def recorded_files(reference: str | Path | Sequence[str | Path] | None) -> list[
     return [file for each in reference for file in recorded_files(each)]
 
 
-def read_recorded(
-    file: Path, inputs: Collection[str], required: Collection[str], outputs: Sequence[str]
-) -> Recorded:
+def read_recorded(file: Path, model: onnx.ModelProto, inputs: Sequence[Input]) -> Recorded:
     """Inputs and outputs from a file: keys `in.NAME` and `out.NAME`, or the plain names.
+
+    Args:
+        file: An .npz file.
+        model: Of the inputs and outputs.
+        inputs: What has to be given.
 
     Raises:
         RecipeError: An input is missing, or no output is there.
@@ -187,17 +192,17 @@ def read_recorded(
             where=str(file),
             mend="Name an .npz file of plain arrays.",
         ) from None
-    feeds = {name: _pick(found, "in", name) for name in inputs}
-    feeds = {name: array for name, array in feeds.items() if array is not None}
-    made = {name: _pick(found, "out", name) for name in outputs}
-    made = {name: array for name, array in made.items() if array is not None}
-    if missing := [name for name in required if name not in feeds]:
+    declared = {each.name: each.dtype for each in inputs}
+    feeds = _picked(found, "in", model.graph.input, declared)
+    made = _picked(found, "out", model.graph.output, {})
+    if missing := [each.name for each in inputs if each.name not in feeds]:
         raise RecipeError(
             f"it holds nothing for input `{missing[0]}`",
             where=str(file),
             mend=f"Save it under the key `in.{missing[0]}`.",
         )
     if not made:
+        outputs = [value.name for value in model.graph.output]
         raise RecipeError(
             "it holds none of the model's outputs",
             where=str(file),
@@ -206,8 +211,19 @@ def read_recorded(
     return Recorded(file, feeds, made)
 
 
-def _pick(arrays: Mapping[str, Any], prefix: str, name: str) -> Any:
-    return arrays.get(f"{prefix}.{name}", arrays.get(name))
+def _picked(
+    arrays: Mapping[str, Any],
+    prefix: str,
+    values: Sequence[onnx.ValueInfoProto],
+    declared: dict[str, np.dtype[Any]],
+) -> dict[str, Any]:
+    """What a file holds of a model's inputs, or of its outputs."""
+    dtypes, found = dtypes_of(*values) | declared, {}
+    for name in (value.name for value in values):
+        array = arrays.get(f"{prefix}.{name}", arrays.get(name))
+        if array is not None:
+            found[name] = as_declared(array, dtypes.get(name))
+    return found
 
 
 def by_samples(

@@ -39,6 +39,7 @@ from surgeon.verify.narrower import Narrower, narrower
 from surgeon.verify.optimised import optimised_fault
 from surgeon.verify.originals import Side, open_original, open_result, read_recorded, recorded_files
 from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
+from surgeon.verify.recording import check_record, write_record
 from surgeon.verify.retyped import Retyped, retyped_ends
 from surgeon.verify.sizes import traced_sizes
 from surgeon.verify.specs import Spec
@@ -66,6 +67,7 @@ def verify(
     data: Data = (),
     functions: Sequence[str] = (),
     narrowed: bool = True,
+    record: str | Path | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Verdict:
     """Compare two models on inputs.
@@ -93,12 +95,16 @@ def verify(
         narrowed: Whether a result that declares numbers where the original's dims are dynamic is
             compared at these, and one whose ends are floats of another width all the same; else it
             is broken.
+        record: An .npz file to write: the first inputs that are compared, and what the original
+            gives on them, as `data` and `reference` read them.
         progress: Told what is being compared.
 
     Raises:
         TimeUp, MemoryUp: The result does not load within what a worker is given.
         RecipeError: The reference or the data cannot be read, there is no such reference, input or
             dimension, or what is said of one makes no sense.
+        VerifyError: A run was to be recorded, and there was none.
+        OutputError: The record cannot be written.
     """
     check_asked(seeds=seeds, inputs=inputs, data=data, allow_approximate=allow_approximate)
     before, folder_original = load(original, folder_original)
@@ -106,8 +112,12 @@ def verify(
     shape = shapes_of(asked, shape)
     sizes = sizes_of(asked, shape, sizes)
     after, folder_result = load(result, folder_result)
+    kept = None if record is None else Path(record)
+    if kept is not None:
+        check_record(kept, before, recorded=bool(recorded_files(reference)))
     cast = retyped_ends(before, after) if narrowed else Retyped()
     if fault := interface_fault(before, after, retyped, cast.names):
+        write_record(kept, None, fault)
         return Verdict("broken", fault, mend=renaming_mend(before, after))
     meanings = Meanings(functions)
     defined = meanings.of(after)
@@ -121,6 +131,7 @@ def verify(
         files = recorded_files(reference)
         opened = _opened(pair, custom, stand_ins=not files)
         if isinstance(opened, Verdict):
+            write_record(kept, None, opened.detail)
             return opened
         pair = opened.pair
         begin = partial(
@@ -156,6 +167,9 @@ def verify(
         how = "computed as the recipe's functions say" if defined else opened.way
         verdict = check.verdict((*opened.lacking, *defined), way=how)
         verdict = cast.judged(taken.judged(verdict))
+        if opened.way:  # what stands in for an operator says nothing of what it gives
+            write_record(kept, None, f"nobody knows {', '.join(opened.lacking)}")
+        write_record(kept, check.first, verdict.detail)
         if verdict.status == "differs" and files:
             return _beside_itself(verdict, begin, pair.before, folder_original, files)
         if cast.names:
@@ -298,10 +312,9 @@ def _fitting(
     """Recorded runs of sizes that the result takes; the others are noted."""
     if not taken.sizes:
         return list(files)
-    names = [value.name for value in model.graph.input], [each.name for each in inputs]
     found = []
     for file in files:
-        if taken.refuses(read_recorded(file, *names, check.names).feeds):
+        if taken.refuses(read_recorded(file, model, inputs).feeds):
             check.skip(f"recorded {file.name}", taken.why)
         else:
             found.append(file)
