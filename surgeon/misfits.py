@@ -31,6 +31,7 @@ _BEHIND = "is null"  # of what stands behind another fault, or an operator nobod
 _ANY = 2**31 - 1  # operands: as many as there are
 Graph = onnx.GraphProto | onnx.FunctionProto
 Types: TypeAlias = ChainMap[str, str]
+Around: TypeAlias = tuple[set[str], ...]  # what each graph around one gives; joined, it is copied
 
 
 class Misfit(NamedTuple):
@@ -104,8 +105,7 @@ def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 def _nowhere(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, str]]:
     """Nodes that read what nothing gives."""
-    stack: list[tuple[Graph, frozenset[str]]] = [(g, frozenset()) for g in proto.functions]
-    stack.append((proto.graph, frozenset()))
+    stack: list[tuple[Graph, Around]] = [(g, ()) for g in (*proto.functions, proto.graph)]
     while stack:
         graph, outside = stack.pop()
         given = {end if isinstance(end, str) else end.name for end in graph.input}
@@ -113,10 +113,10 @@ def _nowhere(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, str]]:
         if isinstance(graph, onnx.GraphProto):
             given.update(tensor.name for tensor in graph.initializer)
             given.update(tensor.values.name for tensor in graph.sparse_initializer)
-        seen = outside | given
+        seen = (given, *outside)
         for node in graph.node:
             for name in dict.fromkeys(node.input):
-                if name and name not in seen:
+                if name and not any(name in each for each in seen):
                     yield node, f"it reads `{name}`, which nothing gives"
             stack.extend((body, seen) for body in bodies(node))
 

@@ -56,6 +56,16 @@ OutputsOf = Annotated[
         show_default=False,
     ),
 ]
+WeightsAsInputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weights-as-inputs",
+        metavar="NAME",
+        help="Weights that the part is given, and no longer has: adapters that are exchanged, say. "
+        "'*' stands for any text, as in '*lora*'.",
+        show_default=False,
+    ),
+]
 
 
 def extract(
@@ -64,6 +74,7 @@ def extract(
     begin: From = None,
     end: To = None,
     outputs_of: OutputsOf = None,
+    weights_as_inputs: WeightsAsInputs = None,
     no_verify: NoVerify = False,
     require: Require = options.Required.RUNS,
     reference: options.References = None,
@@ -106,6 +117,7 @@ def extract(
                     inputs=begin or (),
                     outputs=end or (),
                     outputs_of=outputs_of or (),
+                    weights_as_inputs=weights_as_inputs or (),
                     verify=not no_verify,
                     require=require.value,
                     reference=references,

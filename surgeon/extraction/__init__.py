@@ -20,7 +20,7 @@ from surgeon.choices import (
 )
 from surgeon.errors import RecipeError, VerifyError
 from surgeon.extraction.cut import FROM, TO, Cut, End, Wiring, cut, read_end, renamed
-from surgeon.extraction.marked import given_by
+from surgeon.extraction.marked import given_by, weights_of
 from surgeon.extraction.rejoined import compare
 from surgeon.extraction.types import types_of
 from surgeon.inspection import Value, inputs_of, value_of
@@ -79,6 +79,7 @@ def extract(
     inputs: str | Sequence[str] = (),
     outputs: str | Sequence[str] = (),
     outputs_of: str | Sequence[str] = (),
+    weights_as_inputs: str | Sequence[str] = (),
     verify: bool = True,
     require: str = "runs",
     reference: Reference = None,
@@ -100,6 +101,8 @@ def extract(
         outputs_of: Operators whose values it gives too, `Conv` or `com.microsoft.*`, and `*` for
             what any node gives: of the nodes between `inputs` and `outputs`, with neither of all of
             the main graph. Those that are known to be tensors, in the order of the file.
+        weights_as_inputs: Names of weights that the part is given and does not have, `*lora*` say:
+            behind its other inputs, in the order of the file.
         verify: Whether to compare.
         require: `equivalent` refuses a part that could not be compared.
         reference: What stands for the whole, as for `apply`.
@@ -120,8 +123,8 @@ def extract(
     check_data(data)
     if not verify:
         check_unasked(require == "equivalent", reference, drawn, data)
-    operators = several(outputs_of)
-    if not inputs and not outputs and not operators:
+    operators, given = several(outputs_of), several(weights_as_inputs)
+    if not inputs and not outputs and not operators and not given:
         what, mend = "where to cut is not said", "Give `--from VALUE`, `--to VALUE`, or both."
         raise RecipeError(what, where=FROM, mend=mend)
     source = Model.of(model)
@@ -138,6 +141,8 @@ def extract(
         nodes = part.nodes if begin or end else wiring.nodes
         more, left = given_by(whole, nodes, operators, part)
         part = cut(wiring, begin, [*part.outputs, *more])
+    if given:
+        part = cut(wiring, begin, part.outputs, weights_of(proto.graph, given, part))
     types = types_of(whole, [end.value for end in (*part.inputs, *part.outputs)])
     made = model_of(proto, part, types)
     ends = {"from": _told(part.inputs), "to": _told(named.outputs)}

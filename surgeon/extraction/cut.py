@@ -108,13 +108,16 @@ def read_end(text: str, wiring: Wiring, where: str) -> End:
     raise _unknown(value if equals and name else text, wiring, where)
 
 
-def cut(wiring: Wiring, inputs: Sequence[End], outputs: Sequence[End]) -> Cut:
+def cut(
+    wiring: Wiring, inputs: Sequence[End], outputs: Sequence[End], weights: Sequence[End] = ()
+) -> Cut:
     """The part of a model between values.
 
     Args:
         wiring: Of the model.
         inputs: Where it begins; with none, at the graph's inputs.
         outputs: Where it ends; with none, at the graph's outputs.
+        weights: Those that are inputs of the part, behind the others.
 
     Raises:
         RecipeError: A value is named twice, is no such end, or the part reads more than is given.
@@ -151,6 +154,7 @@ def cut(wiring: Wiring, inputs: Sequence[End], outputs: Sequence[End]) -> Cut:
             where=FROM,
             mend=f"Add `{FROM} {lacking[0]}`, or a value between it and the part's outputs.",
         )
+    inputs = [*inputs, *weights]
     nodes = tuple(wiring.nodes[index] for index in indices)
     _check_names(wiring, inputs, outputs, nodes)
     return Cut(tuple(inputs), tuple(outputs), nodes, frozenset(read))

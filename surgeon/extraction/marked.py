@@ -1,4 +1,4 @@
-"""What nodes of chosen operators give, for outputs beside those that are named."""
+"""What nodes of chosen operators give, as outputs; and chosen weights, as inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from surgeon.extraction.types import known_types
 from surgeon.model import Model
 from surgeon.spelling import operator_name
 
-OF = "--outputs-of"
+OF, WEIGHTS = "--outputs-of", "--weights-as-inputs"
 
 
 def given_by(
@@ -64,3 +64,27 @@ def _spelled(node: onnx.NodeProto) -> Iterator[str]:
 
 def _is_meant(name: str, pattern: str) -> bool:
     return name == pattern or (name != "Constant" and fnmatchcase(name, pattern))
+
+
+def weights_of(graph: onnx.GraphProto, patterns: Sequence[str], part: Cut) -> list[End]:
+    """The weights that a part is to be given, in the order of the file.
+
+    Args:
+        graph: The whole model's.
+        patterns: Names; `*` stands for any text.
+        part: What reads them.
+
+    Raises:
+        RecipeError: The part reads no weight of such a name.
+    """
+    read = [tensor.name for tensor in graph.initializer if tensor.name in part.reads]
+    for pattern in patterns:
+        if not any(name == pattern or fnmatchcase(name, pattern) for name in read):
+            raise RecipeError(
+                f"the part reads no weight `{pattern}`",
+                where=WEIGHTS,
+                mend=suggest(pattern, read, "`surgeon inspect MODEL --nodes` shows what is read."),
+            )
+    taken = {end.value for end in part.inputs}
+    meant = (n for n in read if any(n == each or fnmatchcase(n, each) for each in patterns))
+    return [End(name, name) for name in meant if name not in taken]

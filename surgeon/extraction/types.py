@@ -37,7 +37,10 @@ def types_of(model: Model, names: Sequence[str]) -> dict[str, onnx.TypeProto]:
 def known_types(model: Model, names: Sequence[str]) -> dict[str, onnx.TypeProto]:
     """The types of those values of the main graph of which one is known."""
     graph = model.proto.graph
-    declared = {v.name: v.type for v in (*graph.input, *graph.output)}
+    declared = {
+        t.name: onnx.helper.make_tensor_type_proto(t.data_type, t.dims) for t in graph.initializer
+    }
+    declared |= {v.name: v.type for v in (*graph.input, *graph.output)}
     claimed = {v.name: v.type for v in graph.value_info} | declared
     proven: dict[str, Fact] = {}
     if asked := set(names) - declared.keys():
