@@ -163,7 +163,8 @@ class _Joining:
         further = self.graph.output if self.in_front else self.graph.input
         further.extend(_copy(value) for value in self.brought)
         also = f", and {other} {few([v.name for v in self.brought])}" if self.brought else ""
-        return f"{few([value.name for value in self.outer])} in place of {kind} {old}{also}"
+        where = f"in place of {kind} {old}" if met else f"beside the model's {kind}s"
+        return f"{few([value.name for value in self.outer])} {where}{also}"
 
     def _check_told(self, inner: Sequence[onnx.ValueInfoProto]) -> None:
         """See that what is said of the extension's ends is said of ends that it has."""
@@ -198,7 +199,8 @@ class _Joining:
                 )
         joints = [_Joint(value, ends[meets.get(value.name, value.name)]) for value in self.meeting]
         met = {joint.end.name for joint in joints}
-        if met.isdisjoint(value.name for value in self.ends) or len(met) < len(joints):
+        beside = met.isdisjoint(value.name for value in self.ends)
+        if (beside and self.in_front) or len(met) < len(joints):
             raise self._wrong("no two of its ends meet one of the model's, and one has to meet one")
         return joints
 
@@ -297,6 +299,8 @@ class _Joining:
             elif not put:
                 found.extend(self.outer)
                 put = True
+        if not put:  # a model beside the other
+            found.extend(self.outer)
         copies = [_copy(value) for value in found]
         del ends[:]
         ends.extend(copies)

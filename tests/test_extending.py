@@ -378,5 +378,8 @@ def test_what_is_behind_may_read_an_input_of_the_model_too() -> None:
     found = Session(made).run(feeds, ["embedding"])["embedding"]
     assert np.allclose(found, table[1:3].mean(axis=0))
     alone = "b (int64[n, t] mask) => (float[n, t] m) { m = Cast <to = 1> (mask) }"
-    with pytest.raises(surgeon.RecipeError, match="no two of its ends meet"):
-        surgeon.apply(model, recipe(behind=alone.replace("(int64", "(int64[n, t] ids, int64", 1)))
+    alone = alone.replace("(int64", "(int64[n, t] ids, int64", 1)
+    result = surgeon.apply(model, recipe(behind=alone))
+    made = result.model.to_proto()
+    assert ends(made)[1] == "(float[b,s,2] hidden, float[b,s] m)"
+    assert "`m` beside the model's outputs" in (result.report.changes[0].contract or "")

@@ -208,9 +208,9 @@ WRONG = {
         "it is given `given`, and the model has no output of that name",
         "say with `meets` which it is",
     ),
-    "nothing meets": (
+    "nothing meets, and one name is that of an end": (
         "{file: other.onnx, brings: [y]}",
-        *(NEWER, "one has to meet one", "Mend what is joined"),
+        *(NEWER, "the model has an end `y` already", "Call it otherwise"),
     ),
     "of another shape": (
         "{file: other.onnx}",
@@ -260,3 +260,24 @@ def test_what_does_not_fit_is_refused_with_its_reason(title: str, tmp_path: Path
     assert what in raised.value.what
     assert mend in raised.value.mend
     assert str(tmp_path) in str(raised.value.where)
+
+
+def test_two_files_side_by_side(tmp_path: Path) -> None:
+    """As `onnx.compose.merge_models` does without an `io_map`; inputs may be shared."""
+    model = parser.parse_model(NET)
+    other = saved(tmp_path, AFTER.format(opset=17).replace("int64[b, m] y)", "int64[b, m] i)"
+                  ).replace("best, y =", "best, i ="))  # fmt: skip
+    asked = "{file: other.onnx, brings: [given, top]}"
+    result = surgeon.apply(model, recipe(tmp_path, asked), require="equivalent")
+    made = result.model.to_proto()
+    assert [value.name for value in made.graph.input] == ["x", "given", "top"]
+    assert [value.name for value in made.graph.output] == ["y", "best", "i"]
+    top, given = np.array([2]), FEED[:, :3]
+    found = of(made, x=FEED, given=given, top=top)
+    for now, was in zip(found, of(model, x=FEED) + of(other, given=given, top=top), strict=True):
+        np.testing.assert_array_equal(now, was)
+    shared = recipe(tmp_path, "{file: other.onnx, meets: {given: x}, brings: [top]}")
+    with pytest.raises(surgeon.SurgeonError):  # three weights beside four columns
+        surgeon.apply(model, shared)
+    with pytest.raises(surgeon.RecipeError, match="one has to meet one"):
+        surgeon.apply(model, recipe(tmp_path, "{file: other.onnx, brings: [best, i]}", "in-front"))
