@@ -121,6 +121,7 @@ class Inspection:
         misstated: Values of which the file states another type or shape than they have.
         unsorted: Whether a node stands in front of one whose result it reads.
         training: How many Dropouts and BatchNormalizations are in training mode.
+        misplaced: Stacks of windows (`unfold`) whose axis PyTorch's exporter misplaced.
         bare_kernels: How many convolutions leave the size of their kernel to the weight.
         below_zero: Inputs and outputs that declare a size below 0, which is read as unknown.
         misfits: Nodes that cannot be as they stand, as far as ONNX's own inference tells; none
@@ -161,6 +162,7 @@ class Inspection:
     misstated: tuple[str, ...] = ()
     unsorted: bool = False
     training: int = 0
+    misplaced: tuple[str, ...] = ()
     bare_kernels: int = 0
     below_zero: tuple[str, ...] = ()
     misfits: tuple[Misfit, ...] = ()
@@ -256,6 +258,7 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
         misstated=odd.misstated,
         unsorted=odd.unsorted,
         training=odd.training,
+        misplaced=odd.misplaced,
         bare_kernels=odd.bare,
         below_zero=odd.below_zero,
         misfits=misfits(proto, sound=sound),

@@ -26,7 +26,9 @@ from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.comparing import Comparison, held_back, unbounded
 from surgeon.culprits import Kept
+from surgeon.errors import few
 from surgeon.model import Model, ModelLike
+from surgeon.oddities import MISPLACED, misplaced_windows
 from surgeon.opening import RecipeLike, as_recipe, fewer, see_data, see_kept, told_apart
 from surgeon.operation import Operation
 from surgeon.planning import Plan
@@ -205,6 +207,9 @@ def apply(
             see_data(original)
         moved = beside.how_far(steps, plan.asked) if verify else []
 
+        odd = misplaced_windows(original.proto)
+        misplaced = [MISPLACED.format(few(odd))] if odd else ()
+
         def operate() -> Operation:
             work = Operation(
                 original,
@@ -219,7 +224,7 @@ def apply(
             work.given, work.notes.every = beside.given, every_miss
             work.spared.asked = frozenset(keep)
             work.evidence = None if keep_evidence is None else Path(keep_evidence)
-            work.notes.remarks.extend([*apart, *moved])
+            work.notes.remarks.extend([*apart, *moved, *misplaced])
             work.notes.changes.extend(joined)
             work.model.changed = begun
             work.run(clock)

@@ -162,6 +162,7 @@ _HELD: Mapping[str, str] = {
     "truths": "choice_of_numbers equal_to_truth settled_truth",
     "turned": "turned_region",
     "undilated": "conv_of_groups conv_with_zeros transposed_as_conv",
+    "unfolded": "windows_put_right",
     "unquantized": (
         "constant_of_levels levels_in_floats moved_levels pair_as_bounds rounded_to_levels"
     ),

@@ -224,6 +224,9 @@ def _of_claims(found: Inspection) -> Iterator[Text]:
         nodes = words.count(found.training, "node")
         said = "exported without `model.eval()`; see `eval-mode` and `rare-forms`"
         yield Text(f"{nodes} (Dropout, BatchNormalization) in training mode: {said}", "yellow")
+    if found.misplaced:
+        said = "as PyTorch's exporter writes `unfold(-1, ...)`, with the axis of windows misplaced"
+        yield Text(f"{words.listed(found.misplaced, 3)}: {said}; see `unfold-axes`", "yellow")
     if found.bare_kernels:
         count = words.count(found.bare_kernels, "convolution")
         said = "which some tools ask for; `stated-attributes` writes it"

@@ -1,0 +1,65 @@
+"""Windows by `unfold` of a dimension counted from behind, as PyTorch's exporter misplaces them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import parser
+
+import surgeon
+
+# What torch.onnx (2.13, the exporter of TorchScript) writes of `x.unfold(-2, 2, 1)`, x [2, 4, 3].
+WRITTEN = """
+<ir_version: 8, opset_import: ["": {opset}]>
+g (float[2,4,3] x) => (float[p,q,r,s] y) <
+    int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] two = {{2}}, int64[1] three = {{3}},
+    int64[1] four = {{4}}, int64[1] d = {{-2}}
+> {{
+    a = Slice (x, zero, two, d)
+    b = Slice (x, one, three, d)
+    c = Slice (x, two, four, d)
+    e = Transpose <perm = [0, 2, 1]> (a)
+    f = Transpose <perm = [0, 2, 1]> (b)
+    h = Transpose <perm = [0, 2, 1]> (c)
+    i = Unsqueeze (e, d)
+    j = Unsqueeze (f, d)
+    k = Unsqueeze (h, d)
+    y = Concat <axis = {axis}> (i, j, k)
+}}
+"""
+
+
+def _windows(x: np.ndarray) -> np.ndarray:
+    """As PyTorch documents `Tensor.unfold`: windows in place, their elements last."""
+    return np.stack([x[:, n : n + 2].swapaxes(1, 2) for n in range(3)], axis=1)
+
+
+@pytest.mark.parametrize("recipes", [["unfold-axes"], ["unfold-axes", "aten", "clean"]])
+def test_windows_stand_where_pytorch_has_them(recipes: list[str]) -> None:
+    result = surgeon.apply(parser.parse_model(WRITTEN.format(opset=13, axis=-2)), *recipes)
+    made = result.model.to_proto()
+    x = np.arange(24, dtype=np.float32).reshape(2, 4, 3)
+    session = ort.InferenceSession(made.SerializeToString())
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], _windows(x))
+    assert not any("unfold" in remark for remark in result.report.remarks)
+    again = surgeon.apply(made, "clean")
+    assert not any("unfold" in remark for remark in again.report.remarks)
+
+
+def test_they_are_named_and_stay_where_nobody_asks(tmp_path: Path) -> None:
+    model = parser.parse_model(WRITTEN.format(opset=13, axis=-2))
+    result = surgeon.apply(model, "clean", require="equivalent")
+    assert any("`y` stacks windows" in remark for remark in result.report.remarks)
+    onnx.save(model, tmp_path / "windows.onnx")
+    assert surgeon.inspect(tmp_path / "windows.onnx").misplaced == ("y",)
+
+
+def test_other_stacks_are_not() -> None:
+    model = parser.parse_model(WRITTEN.format(opset=13, axis=2))
+    assert surgeon.inspect(model).misplaced == ()
+    with pytest.raises(surgeon.RecipeError, match="is made nowhere"):
+        surgeon.apply(model, "unfold-axes")
