@@ -115,3 +115,13 @@ def test_the_command_says_so(model: Path) -> None:
     assert told["fit"]["target"] == "tensorrt-7.0"
     assert told["fit"]["refused"][0]["operator"] == "CumSum"
     assert json.loads(run("inspect", model, "--json").output)["fit"] is None
+
+
+def test_what_onnx2torch_takes_in_some_versions_is_partly_taken(tmp_path: Path) -> None:
+    entry = target("onnx2torch")
+    assert entry.name == "onnx2torch-1.5"
+    assert entry.opsets == (13, 17)
+    assert {"GreaterOrEqual", "DepthToSpace", "ScatterND"} <= entry.partly
+    assert {"Elu", "HardSwish", "LayerNormalization"} <= entry.taken
+    taken = entry.taken | entry.partly
+    assert taken.isdisjoint({"CumSum", "NonZero", "OneHot", "GlobalMaxPool", "If", "LSTM"})

@@ -66,6 +66,9 @@ def read_file(text: str, file: str, known: Known) -> Written:
     )
 
 
+_CHOOSING = {"without", "only"}  # keys beside `use`
+
+
 def _steps(
     model: RecipeModel, root: Value, known: Known
 ) -> tuple[list[WrittenStep], tuple[Location, ...]]:
@@ -91,7 +94,7 @@ def _steps(
 
 
 def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep:
-    keys = item.model_fields_set - ({"without"} if item.use is not None else set())
+    keys = item.model_fields_set - (_CHOOSING if item.use is not None else set())
     if len(keys) != 1:
         raise RecipeError(
             f"a step has one key, not {len(keys)}",
@@ -99,23 +102,23 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
             mend="Make each a step of its own, with its own `-`.",
         )
     (key,) = keys
-    if key == "without":
+    if key in _CHOOSING:
         raise RecipeError(
-            "`without` leaves rules out of nothing",
+            f"`{key}` chooses among the rules of nothing",
             where=value.location,
             mend="Write it beside `use`.",
         )
     content = value.find(key.replace("_", "-")) or value
     if key == "fold":
         return FoldStep(item.fold.max_bytes if item.fold else None)
-    without = tuple(item.without or ())
+    without, only = tuple(item.without or ()), tuple(item.only or ())
     if isinstance(item.use, str):
-        return Use((item.use,), (content.location,), False, without)
+        return Use((item.use,), (content.location,), False, without, only)
     if item.use is not None:
         if not item.use:
             raise RecipeError("`use` is empty", where=content.location, mend="Name a recipe.")
         places = [(content.find(index) or content).location for index in range(len(item.use))]
-        return Use(tuple(item.use), tuple(places), True, without)
+        return Use(tuple(item.use), tuple(places), True, without, only)
     if item.rules is not None:
         return RulesStep(_rules(item.rules, content, name, known))
     if item.simplify is not None:

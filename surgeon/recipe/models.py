@@ -89,13 +89,16 @@ class JoinedModel(_Model):
 
 
 class StepModel(_Model):
-    """One step; exactly one key, and `without` beside `use`."""
+    """One step; exactly one key, and `without` or `only` beside `use`."""
 
     use: str | list[str] | None = Field(
         None, description="A recipe, by name or path; of a list, the rules make one step."
     )
     without: list[str] | None = Field(
         None, min_length=1, description="Rules of what is used, by id, that are left out here."
+    )
+    only: list[str] | None = Field(
+        None, min_length=1, description="The rules of what is used, by id, that are taken here."
     )
     rules: list[RuleModel] | None = Field(
         None, description="Rules, tried until none fires any more."

@@ -17,12 +17,14 @@ class Use(NamedTuple):
         places: Where each stands.
         together: Whether their rules make one step.
         without: Rules of theirs that are left out, by id.
+        only: Rules of theirs that alone are taken; none named are all.
     """
 
     names: tuple[str, ...]
     places: tuple[Location, ...]
     together: bool
     without: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
 
 
 WrittenStep: TypeAlias = Step | Use

@@ -39,6 +39,7 @@ _OTHERS = {
     "tract": ("tract", "tract"),
     "ncnn-onnx2ncnn(deprecated)": ("onnx2ncnn", "ncnn's old converter onnx2ncnn"),
     "onnx2tf": ("onnx2tf", "onnx2tf"),
+    "onnx2torch": ("onnx2torch-1.5", "onnx2torch 1.5"),
 }
 
 
@@ -58,7 +59,7 @@ def table(tensorrt: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, A
         source = given["source"]
         whose = source.get("repo") or source.get("npm") or source["wheel"]
         entry = _entry(title, f"{source['path']} of {whose}", given["ops"].items())
-        entry["opsets"] = [1, given["opset"]] if "opset" in given else None
+        entry["opsets"] = [1, given["opset"]] if "opset" in given else given.get("opsets")
         made[short] = entry
     return made
 
