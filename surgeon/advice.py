@@ -20,6 +20,8 @@ from surgeon.spelling import is_foreign, operator_name
 from surgeon.targets import Fit, Refused, Target
 
 _MEASURES = frozenset({"Shape", "Size"})
+# What is not spelled out, but goes as a whole with what reads it.
+_SHORTENING = {"Shape": ("shape-chains",)}
 
 
 def by_count(operators: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -57,7 +59,13 @@ def fit_of(
         opset=None if wanted.reads(opset) else opset,
         opsets=wanted.opsets,
         refused=tuple(
-            Refused(operator, count, others.get(operator) or recipes_for(operator, foreign=True))
+            Refused(
+                operator,
+                count,
+                _SHORTENING.get(operator, ())
+                or others.get(operator)
+                or recipes_for(operator, foreign=True),
+            )
             for operator, count in by_count(operators)
             if operator in refused
         ),

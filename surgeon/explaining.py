@@ -147,6 +147,6 @@ def _mend(name: str, names: Sequence[str], told: Mapping[str, Mapping[str, None]
     shown = ", ".join(f"`{label}`" for label in labels[:_FEW])
     more = f" and {len(labels) - _FEW} more" if len(labels) > _FEW else ""
     return (
-        "Give a node's name in the file, or that of one of its outputs; the nodes of "
-        f"{operator} are {shown}{more}."
+        f"Say `--node {labels[0]}`: a node is asked for by its name in the file, or that of an "
+        f"output; the nodes of {operator} are {shown}{more}."
     )

@@ -49,7 +49,10 @@ def recipes_for(operator: str, *, foreign: bool = False) -> tuple[str, ...]:
 
 @cache
 def recipes_about(operator: str) -> tuple[str, ...]:
-    """The bundled recipes with rules of their own that are about an operator, and few others."""
+    """The bundled recipes with rules of their own that are about an operator, and few others.
+
+    Those for one runtime are named where there are no others.
+    """
     domain, _, name = operator.rpartition(".")
     found = {
         rule.recipe: None
@@ -60,7 +63,8 @@ def recipes_about(operator: str) -> tuple[str, ...]:
         and len(rule.match.root.operators) <= _FEW
         and not rule.only_refuses
     }
-    return tuple(sorted(found))
+    general = [each for each in found if not each.startswith("for-")]
+    return tuple(sorted(general or found))
 
 
 @cache

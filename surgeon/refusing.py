@@ -12,6 +12,7 @@ from surgeon.choices import Reference
 from surgeon.culprits import Place
 from surgeon.declared import length_of
 from surgeon.errors import LeftoverError, VerifyError, few
+from surgeon.faults import mend_of
 from surgeon.lost import (
     lost_changes,
     lost_lists,
@@ -95,14 +96,24 @@ def _mend_of_verdict(report: Report, verdict: Verdict, saving: str) -> str:
     elif verdict.original == "differs":
         mend = "Export the model again: the file does not compute what was recorded of its module."
     elif verdict.original == "broken":
-        first = "Put `aten` in front, which mends types and forms that are refused; see "
-        first = "See " if "aten" in report.recipes else first
+        first = _first_of_broken(report, verdict)
         asked = [f"{c.recipe}/{c.rule}" for c in report.changes if c.exact == ASKED]
         if asked:  # what is compared is the file as they change it
             changes = few([*dict.fromkeys(asked)])
             first = f"Where the file as it came loads, mend what {changes} writes; see "
         mend = f"{first}`surgeon inspect MODEL`, or save what cannot be compared: `--no-verify`."
     return mend
+
+
+def _first_of_broken(report: Report, verdict: Verdict) -> str:
+    """What to try first where neither file loads, up to the command that tells more."""
+    mend, told = mend_of(verdict.detail or ""), "which mends types and forms that are refused"
+    recipe, _, options = ("aten" if mend is None else mend).partition(" ")
+    if not recipe or recipe in report.recipes:
+        return "See "
+    if mend:
+        told = f"with `{options}`, which mends that" if options else "which mends that"
+    return f"Put `{recipe}` in front, {told}; see "
 
 
 def refuse_left_out(

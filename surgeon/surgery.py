@@ -34,7 +34,7 @@ from surgeon.operation import Operation
 from surgeon.planning import Plan
 from surgeon.report import Change, Report
 from surgeon.steps.asread import Handed
-from surgeon.tally import is_rid_of_foreign, operators
+from surgeon.tally import is_rid_of_foreign, operators, unrelated
 from surgeon.values import with_values
 
 if TYPE_CHECKING:
@@ -246,6 +246,9 @@ def apply(
         _refuse_verdict(work, report, require)
     elif verify and (fault := beside.fault(plan.recipes)):
         report = report._replace(remarks=(*report.remarks, fault))
+    if not work.changed:
+        told = unrelated(work.model, plan.recipes)
+        report = report._replace(remarks=(*report.remarks, *told))
     reached = opset in (None, work.model.opset)
     if strict or not reached:
         from surgeon.refusing import refuse_left_out

@@ -74,6 +74,17 @@ def has_withdrawn(model: Model, opset: int) -> bool:
     return False
 
 
+def unrelated(model: Model, recipes: Sequence[Recipe]) -> tuple[str, ...]:
+    """What to say of recipes of rules alone that have none for an operator of the model."""
+    return tuple(
+        f"`{recipe.name}` has no rule for an operator of this model"
+        for recipe in recipes
+        if recipe.rules
+        and all(isinstance(step, RulesStep) for step in recipe.steps)
+        and not is_concerned(model, recipe.steps)
+    )
+
+
 def operators(model: Model) -> dict[str, int]:
     """How many nodes of each operator a model has, bodies and functions included."""
     counts: Counter[str] = Counter()

@@ -109,8 +109,8 @@ def test_other_names_are_found_as_they_are_called() -> None:
         ("GridSampl", "GridSample"),
         ("xyzzy", "fewer words"),
         ("renamed", "Did you mean `rename`?"),
-        ("NonMaxSuppression", "No recipe has rules about NonMaxSuppression."),
-        ("no implementation for NonMaxSuppression(11) node", "No recipe has rules about NonMax"),
+        ("MelWeightMatrix", "No recipe has rules about MelWeightMatrix."),
+        ("no implementation for MelWeightMatrix(17) node", "No recipe has rules about MelW"),
     ],
 )
 def test_what_nothing_speaks_of(word: str, mend: str) -> None:

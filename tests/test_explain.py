@@ -194,7 +194,9 @@ def test_names_that_are_none(double: Path, tmp_path: Path) -> None:
     for name in ("Neg_3", "Neg"):
         result = run("explain", double, model, "--node", name)
         refused(result, 2, f"the model has no node `{name}`")
-        assert "the nodes of Neg are `a`, `b`." in " ".join(result.output.split())
+        said = " ".join(result.output.split())
+        assert "Say `--node a`: " in said
+        assert "the nodes of Neg are `a`, `b`." in said
     refused(run("explain", double, model, "--node", "bb"), 2, "Did you mean `b`?")
 
 

@@ -331,3 +331,36 @@ def test_what_helps_goes_by_what_onnxruntime_complains_of(
     text = " ".join(render.text(render.inspection(with_load(look(wrong, tmp_path)))).split())
     assert "onnxruntime does not load it" in text
     assert hint in text
+
+
+@pytest.mark.parametrize(
+    ("text", "mends"),
+    [
+        (
+            "g (float16[n,3] x) => (float16[n,3] y) <float[3] s = {1, 2, 3}> {"
+            " y = LayerNormalization (x, s) }",
+            True,
+        ),
+        ("g (float[n,3] x) => (float[n,2] y) <int32[1] k = {2}> { y, i = TopK (x, k) }", True),
+        (
+            "g (int64 c, float[2] x) => (float[2] y) { y = If (c) <then_branch = a () =>"
+            " (float[2] p) { p = Neg (x) }, else_branch = b () => (float[2] q) { q = Exp (x) }> }",
+            False,
+        ),
+    ],
+)
+def test_a_recipe_is_named_that_has_a_rule_for_the_operator_at_fault(
+    tmp_path: Path, text: str, mends: bool
+) -> None:
+    assert ("surgeon apply operand-types" in shown(parsed(text), tmp_path)) is mends
+
+
+def test_pads_below_zero_that_onnxruntime_refuses_lead_to_plain_conv(tmp_path: Path) -> None:
+    text = """g (float[1,1,4,4] x) => (float[1,1,a,b] y) <float[1,1,1,1] w = {2}> {
+        y = ConvTranspose <pads = [-1, -1, -1, -1]> (x, w) }"""
+    model = parsed(text)
+    assert "Try: surgeon apply plain-conv " in shown(model, tmp_path)
+    with pytest.raises(surgeon.VerifyError, match="plain-conv") as refused:
+        surgeon.apply(model, "for-tract")
+    assert "in front, which mends that" in refused.value.mend
+    assert surgeon.apply(model, "plain-conv", "for-tract").report.status == "runs"

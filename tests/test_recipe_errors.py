@@ -100,7 +100,16 @@ from surgeon.recipe import Recipe
         (HEAD + "steps:\n  - use: []\n", "4:10: `use` is empty\n  mend: Name a recipe."),
         (
             HEAD + "steps:\n  - without: [a]\n",
-            "4:5: `without` leaves rules out of nothing\n  mend: Write it beside `use`.",
+            "4:5: `without` chooses among the rules of nothing\n  mend: Write it beside `use`.",
+        ),
+        (
+            HEAD + "steps:\n  - only: [a]\n",
+            "4:5: `only` chooses among the rules of nothing\n  mend: Write it beside `use`.",
+        ),
+        (
+            HEAD + "steps:\n  - use: no-ops\n    only: [same-casts]\n",
+            "4:10: `no-ops` has no rule `same-casts` that could be taken alone\n"
+            "  mend: Give the rule's id; `surgeon recipes show` names them.",
         ),
         (
             HEAD + "steps:\n  - keep: [a]\n",

@@ -62,6 +62,19 @@ def test_what_steps_are_to_keep_comes_to_all_that_are_used(tmp_path: Path) -> No
     assert getattr(both, "keep", None) == ("a", "c")
 
 
+def test_rules_of_what_is_used_are_taken_alone(tmp_path: Path) -> None:
+    write(tmp_path, "fuse", a_recipe("fusing", FUSE))
+    write(tmp_path, "split", a_recipe("splitting", SPLIT))
+    write(tmp_path, "both", HEAD + "steps: [use: ./fuse.yaml, fold: {}, use: ./split.yaml]\n")
+    one = Recipe.load(
+        write(tmp_path, "one", HEAD + "steps:\n  - use: ./both.yaml\n    only: [split]\n")
+    )
+    assert [rule.id for rule in one.rules] == ["split"]
+    assert len(one.steps) == 1  # steps that are no rules are none of those
+    listed = "steps:\n  - use: [./fuse.yaml, ./split.yaml]\n    only: [fuse]\n"
+    assert [r.id for r in Recipe.load(write(tmp_path, "two", HEAD + listed)).rules] == ["fuse"]
+
+
 def test_a_recipe_is_read_again_where_a_file_of_it_has_changed(tmp_path: Path) -> None:
     one = a_recipe("inner", ("one", "y = Relu (x)", "y = Abs (x)"))
     inner = write(tmp_path, "inner", one)

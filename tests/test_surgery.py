@@ -575,3 +575,27 @@ def test_rules_are_left_out_by_name() -> None:
     kept = surgeon.apply(model, "clean", without=["transpose-chain"]).model.to_proto()
     log = json.loads(kept.metadata_props[0].value)
     assert log[0]["options"] == {"without": "transpose-chain"}
+
+
+def test_a_recipe_for_other_operators_says_so() -> None:
+    model = model_of("float[b,t] x", "y = Neg (x)", "y")
+    said = "`logic-forms` has no rule for an operator of this model"
+    assert said in surgeon.apply(model, "logic-forms").report.remarks
+    assert said not in surgeon.apply(model, "clean", "arithmetic-decompose").report.remarks
+    assert not surgeon.apply(model, "clean").report.remarks
+
+
+def test_where_edge_values_lie_is_told() -> None:
+    model = model_of("int64[n] i, float[3,2] w", "y = Gather (w, i)", "y")
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(3, 2, dtype="f"), "w"))
+    del model.graph.input[1]
+    wrong = recipe("""exact: rounding
+match: y = Gather <axis = 0> (w, i)
+let: {rows: "[0, 1, 2]"}
+replace: |
+  u = Unsqueeze <axes = [1]> (i)
+  e = Equal (u, @rows)
+  f = Cast <to = 1> (e)
+  y = MatMul (f, w)""")
+    (refusal,) = surgeon.apply(model, wrong).report.refusals
+    assert "with places from the end (`i` from -" in refusal.reason

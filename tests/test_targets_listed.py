@@ -46,6 +46,17 @@ def test_what_a_list_lacks_is_named_with_what_spells_it_otherwise(model: Path) -
     assert fit.opset is None
 
 
+def test_a_shape_goes_with_what_is_computed_of_it(tmp_path: Path) -> None:
+    text = """
+        <ir_version: 8, opset_import: ["": 13]>
+        g (float[n,3] x) => (int64[2] y) { s = Shape (x) y = Neg (s) }
+    """
+    path = tmp_path / "in.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    found = {one.operator: one.recipes for one in fit_of(path, "onnx2ncnn").refused}
+    assert found["Shape"] == ("shape-chains",)
+
+
 def test_an_older_version_has_less(model: Path) -> None:
     new, old = fit_of(model, "tensorrt-10.15"), fit_of(model, "tensorrt-7.0")
     refused = {one.operator for one in new.refused}
@@ -115,3 +126,13 @@ def test_the_command_says_so(model: Path) -> None:
     assert told["fit"]["target"] == "tensorrt-7.0"
     assert told["fit"]["refused"][0]["operator"] == "CumSum"
     assert json.loads(run("inspect", model, "--json").output)["fit"] is None
+
+
+def test_what_onnx2torch_takes_in_some_versions_is_partly_taken(tmp_path: Path) -> None:
+    entry = target("onnx2torch")
+    assert entry.name == "onnx2torch-1.5"
+    assert entry.opsets == (13, 17)
+    assert {"GreaterOrEqual", "DepthToSpace", "ScatterND"} <= entry.partly
+    assert {"Elu", "HardSwish", "LayerNormalization"} <= entry.taken
+    taken = entry.taken | entry.partly
+    assert taken.isdisjoint({"CumSum", "NonZero", "OneHot", "GlobalMaxPool", "If", "LSTM"})

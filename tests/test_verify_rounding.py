@@ -280,3 +280,21 @@ def test_a_long_sum_is_rounded_as_what_was_added_up_on_its_way_is() -> None:
     for off, agrees in ((0.005, True), (0.5, False)):
         found = pair.Pair(sums, parse(late % off)).check([{"x": x - x.mean()}], "rounding")
         assert [check.agrees for check in found[0]] == [agrees], off
+
+
+def doubles(body: str) -> onnx.ModelProto:
+    head = '<ir_version: 8, opset_import: ["": 17]> g (double[n] a) => (double[n] y)'
+    return onnx.parser.parse_model(f"{head} <double since = {{1600000000}}> {{ {body} }}")
+
+
+def test_few_doubles_near_one_another_are_held_against_the_spread_of_more() -> None:
+    result = surgeon.apply(doubles("y = Cos (a)"), "float64-in-float32", allow=["approximate"])
+    assert result.report.status == "equivalent"
+    assert not result.report.refusals
+
+
+@pytest.mark.parametrize("body", ["y = Add (a, since)", "b = Add (a, since) y = Sub (b, since)"])
+def test_few_doubles_of_which_single_precision_keeps_nothing_are_refused(body: str) -> None:
+    result = surgeon.apply(doubles(body), "float64-in-float32", allow=["approximate"])
+    assert result.report.changes == ()
+    assert result.report.refusals

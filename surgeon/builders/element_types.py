@@ -12,6 +12,7 @@ import onnx_graphsurgeon as gs
 from surgeon import standard
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT64, Work
 from surgeon.builders.bench import Bench
+from surgeon.builders.scalar_types import promote
 from surgeon.facts.fact import INTEGERS
 from surgeon.facts.kinds import FLOATS, HALVES
 from surgeon.links import maker_of
@@ -37,7 +38,9 @@ _NOT_IN_ONNXRUNTIME: dict[str, tuple[int, ...]] = {
     **dict.fromkeys("ArgMax ArgMin Clip Max Min Pad Where".split(), _SHORTS),
     **dict.fromkeys(("Einsum", "Trilu"), (*_BYTES, *_SHORTS)),
     "NonZero": (DOUBLE, onnx.TensorProto.INT8, *_SHORTS),
+    "Range": tuple(HALVES),
 }
+_FIRST_WITH_ROI = 11  # the opset whose Resize has a region in front of its scales
 _WITHOUT_UNIQUE = (BOOL, onnx.TensorProto.UINT8, onnx.TensorProto.INT16, onnx.TensorProto.INT32)
 
 
@@ -84,6 +87,41 @@ def convolved_in_one_type(draft: Draft, match: Match) -> gs.Tensor:
     return work.cast(made, work.dtype(node.inputs[0]))
 
 
+def computed_in_the_wider(draft: Draft, match: Match) -> Any:
+    """An operator of operands of several floating-point types, in one that holds them all.
+
+    PyTorch computes norms and recurrences of halves with weights of float32 in float32, and gives
+    the result in the input's type, in which the file goes on.
+    """
+    node, work = match.root, Work(draft, match.root)
+    schema = standard.schema(node.op, draft.facts.opset)
+    if schema is None:
+        raise Refused(f"the model's opset has no `{node.op}`")
+    if node.attrs.get("training_mode"):
+        raise Refused("it is in training mode, and gives its statistics too")
+    operands = list(node.inputs)
+    places = [of for of in _places(schema, operands).values() if _differ(work, operands, of)]
+    if not places:
+        raise Refused("its operands have types that it takes")
+    kinds = {work.dtype(operands[place]) for of in places for place in of}
+    if not kinds <= set(FLOATS):
+        raise Refused("an operand is no float")
+    wider = promote(*kinds)
+    for place in (place for of in places for place in of):
+        operands[place] = work.cast(operands[place], wider)
+    given = [None if t.is_empty() else t for t in operands]
+    made = draft.op(node.op, *given, outputs=len(node.outputs), **node.attrs)
+    kind = work.dtype(node.inputs[0])
+    if isinstance(made, tuple):
+        return tuple(work.cast(y, kind) for y in made)
+    return work.cast(made, kind)
+
+
+def _differ(work: Work, operands: Sequence[gs.Tensor], places: Sequence[int]) -> bool:
+    """Whether operands that share a type parameter are of several types."""
+    return len({work.dtype(operands[place]) for place in places}) > 1
+
+
 def _otherwise(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor | None:
     """What takes the place of an operator that casting its operands does not help; None of others.
 
@@ -116,7 +154,7 @@ def _cast_operands(
         common = kinds.pop() if len(kinds) == 1 else work.result_type(*tensors)
         taken = allowed.get(parameter) or {standard.element_type(parameter)}
         if common in _NOT_IN_ONNXRUNTIME.get(node.op, ()):
-            taken = {BOOL} if node.op == "NonZero" else taken.difference(_BYTES, _SHORTS)
+            taken = {BOOL} if node.op == "NonZero" else taken.difference(_BYTES, _SHORTS, HALVES)
         kind = _kind(node.op, common, taken)
         computed[parameter] = common, kind
         for place, tensor in zip(places, tensors, strict=True):
@@ -124,11 +162,28 @@ def _cast_operands(
     return operands, computed
 
 
-def sizes_of_64_bits(draft: Draft, match: Match) -> gs.Tensor:
+def sizes_of_64_bits(draft: Draft, match: Match) -> Any:
     """The same, with the sizes, pads or axes that it is given in int64."""
-    x, sizes, *others = match.root.inputs
-    wide = draft.op("Cast", sizes, to=onnx.TensorProto.INT64)
-    y: gs.Tensor = draft.op(match.root.op, x, wide, *others, **match.root.attrs)
+    node = match.root
+    x, sizes, *others = node.inputs
+    wide = draft.op("Cast", sizes, to=INT64)
+    return draft.op(node.op, x, wide, *others, outputs=len(node.outputs), **node.attrs)
+
+
+def scales_of_float32(draft: Draft, match: Match) -> gs.Tensor:
+    """A Resize or Upsample with scales in float32, and sizes in int64."""
+    node, work = match.root, Work(draft, match.root)
+    operands = list(node.inputs)
+    first = 1 if node.op == "Upsample" or draft.facts.opset < _FIRST_WITH_ROI else 2
+    for place, (kinds, kind) in enumerate(((FLOATS, FLOAT), (INTEGERS, INT64)), first):
+        if place >= len(operands) or operands[place].is_empty():
+            continue
+        if work.dtype(operands[place]) in kinds:
+            operands[place] = work.cast(operands[place], kind)
+    if all(a is b for a, b in zip(operands, node.inputs, strict=True)):
+        raise Refused("its scales and sizes have types that it takes")
+    given = [None if t.is_empty() else t for t in operands]
+    y: gs.Tensor = draft.op(node.op, *given, **node.attrs)
     return y
 
 

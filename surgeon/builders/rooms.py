@@ -42,7 +42,8 @@ _HELD: Mapping[str, str] = {
     "dynamic": "stacked_convolution",
     "einsum": "einsum_as_matmul",
     "element_types": (
-        "convolved_in_one_type eye_of_booleans operand_types sizes_of_64_bits unique_of_wider"
+        "computed_in_the_wider convolved_in_one_type eye_of_booleans operand_types "
+        "scales_of_float32 sizes_of_64_bits unique_of_wider"
     ),
     "elements": (
         "elements_as_gather eye_as_equal lines_as_gather place_of_extreme reversed_as_gather "

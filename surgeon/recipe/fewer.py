@@ -27,6 +27,16 @@ def kept_from(steps: Iterable[Step], keep: Collection[str]) -> list[Step]:
     ]
 
 
+def taken_alone(steps: Iterable[Step], names: Collection[str]) -> list[Step]:
+    """The steps of rules that have rules of these names, with these alone."""
+    kept = (
+        step._replace(rules=tuple(r for r in step.rules if names_of(r).intersection(names)))
+        for step in steps
+        if isinstance(step, RulesStep)
+    )
+    return [step for step in kept if step.rules]
+
+
 def names_of(rule: Rule) -> set[str]:
     """What a rule may be called by: its id, alone or behind its recipe's name."""
     return {rule.id, f"{rule.recipe}/{rule.id}"}

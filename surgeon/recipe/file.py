@@ -70,6 +70,9 @@ def read_file(text: str, file: str, known: Known) -> Written:
     )
 
 
+_CHOOSING = {"without", "only"}  # keys beside `use`
+
+
 def _steps(
     model: RecipeModel, root: Value, known: Known
 ) -> tuple[list[WrittenStep], tuple[Location, ...]]:
@@ -98,7 +101,7 @@ _KEEPING = frozenset({"use", "rules", "fold"})  # what `keep` may stand beside
 
 
 def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep:
-    keys = item.model_fields_set - ({"without"} if item.use is not None else set())
+    keys = item.model_fields_set - (_CHOOSING if item.use is not None else set())
     if keys != {"keep"}:
         keys -= {"keep"}
     if len(keys) != 1:
@@ -108,9 +111,9 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
             mend="Make each a step of its own, with its own `-`.",
         )
     (key,) = keys
-    if key == "without":
+    if key in _CHOOSING:
         raise RecipeError(
-            "`without` leaves rules out of nothing",
+            f"`{key}` chooses among the rules of nothing",
             where=value.location,
             mend="Write it beside `use`.",
         )
@@ -121,16 +124,17 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
             mend="Write it beside `use`, `rules` or `fold`.",
         )
     content = value.find(key.replace("_", "-")) or value
-    without, keep = tuple(item.without or ()), tuple(item.keep or ())
+    keep = tuple(item.keep or ())
     if key == "fold":
         return FoldStep(item.fold.max_bytes if item.fold else None, keep)
+    chosen = tuple(item.without or ()), keep, tuple(item.only or ())
     if isinstance(item.use, str):
-        return Use((item.use,), (content.location,), False, without, keep)
+        return Use((item.use,), (content.location,), False, *chosen)
     if item.use is not None:
         if not item.use:
             raise RecipeError("`use` is empty", where=content.location, mend="Name a recipe.")
         places = [(content.find(index) or content).location for index in range(len(item.use))]
-        return Use(tuple(item.use), tuple(places), True, without, keep)
+        return Use(tuple(item.use), tuple(places), True, *chosen)
     if item.rules is not None:
         return RulesStep(_rules(item.rules, content, name, known), keep=keep)
     if item.simplify is not None:

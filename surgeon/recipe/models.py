@@ -99,7 +99,7 @@ class JoinedModel(_Model):
 
 
 class StepModel(_Model):
-    """One step; exactly one key, `without` beside `use`, and `keep` beside any of rules."""
+    """One step: one key, `without` or `only` beside `use`, and `keep` beside any of rules."""
 
     use: str | list[str] | None = Field(
         None, description="A recipe, by name or path; of a list, the rules make one step."
@@ -112,6 +112,9 @@ class StepModel(_Model):
         min_length=1,
         description="Beside `use`, `rules` or `fold`: operators, nodes or values by name; what is "
         "or makes these stays as it is.",
+    )
+    only: list[str] | None = Field(
+        None, min_length=1, description="The rules of what is used, by id, that are taken here."
     )
     rules: list[RuleModel] | None = Field(
         None, description="Rules, tried until none fires any more."

@@ -18,6 +18,7 @@ class Use(NamedTuple):
         together: Whether their rules make one step.
         without: Rules of theirs that are left out, by id.
         keep: What their steps are to leave as it is.
+        only: Rules of theirs that alone are taken; none named are all.
     """
 
     names: tuple[str, ...]
@@ -25,6 +26,7 @@ class Use(NamedTuple):
     together: bool
     without: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
 
 
 WrittenStep: TypeAlias = Step | Use

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from surgeon.faults import WIDELY_READ, mend_of
 from surgeon.render import words
 from surgeon.spelling import is_foreign
 
@@ -27,19 +28,6 @@ _LARGE = 1 << 20  # bytes of weights from which on the largest are named
 _COUNTING = ("NonZero", "NonMaxSuppression", "Compress", "Unique")
 _DECIDING = ("If", "Loop", "Scan")
 _RUN = 7  # the oldest opset that onnxruntime runs
-_WIDELY_READ = 13
-_NEWEST_WIDELY_READ = 17
-_MENDS = (  # what onnxruntime says of a file that it does not load, and what mends it
-    ("does not match expected type", "state-shapes"),
-    ("bound to different types", "operand-types"),
-    ("of input parameter", "operand-types"),
-    ("Unsupported model IR version", f"clean --opset {_NEWEST_WIDELY_READ}"),
-    ("two nodes with same node name", "clean"),
-    ("Can't merge shape info", "state-shapes"),
-    ("existing shape differ", "state-shapes"),
-    ("Incompatible dimensions", ""),  # sizes that do not fit: nobody but the author knows which
-    ("is under development", f"clean --opset {_NEWEST_WIDELY_READ}"),
-)
 
 
 def inspection(found: Inspection, *, verbose: bool = False) -> RenderableType:
@@ -274,9 +262,9 @@ def _fails_in_float64(found: Inspection) -> bool:
 
 def _next_step(found: Inspection, *, verbose: bool) -> Text | None:
     last = "float64-in-float32 --allow approximate" if _fails_in_float64(found) else "aten"
-    last = next((mend for said, mend in _MENDS if said in found.fault), last)
+    last = last if (mend := mend_of(found.fault)) is None else mend
     if found.opsets.get("ai.onnx", _RUN) < _RUN and not found.foreign:
-        last = f"clean --opset {_WIDELY_READ}"
+        last = f"clean --opset {WIDELY_READ}"
     if best := _best(found) or (last if found.loads is False else None):
         return Text(f"Try: surgeon apply {best} {shlex.quote(words.name(found.source))} OUT.onnx")
     if "clean" in found.made or any(name.startswith("for-") for name in found.made):
@@ -363,7 +351,9 @@ def _best(found: Inspection) -> str | None:
             scores[recipe] = scores.get(recipe, 0) + foreign.count
     if not scores:
         return None
-    first = ("contrib", "aten")  # others change types beside
+    first = ["contrib", "aten"]  # others change types beside
+    if all("." not in foreign.operator for foreign in found.foreign):
+        first.reverse()  # of ONNX's own, newer than the opset, `aten` mends types alone
     return max(
         scores,
         key=lambda n: (scores[n], first.index(n) if n in first else -1, found.recipes.get(n, 0), n),

@@ -31,7 +31,6 @@ MEASURED = {
     "tflite": "for-tflite",
     "iree": "for-iree",
     "qnn": "for-qnn",
-    "onnx2torch": "for-onnx2torch",
     "nncase": "for-nncase",
     "tvm": "for-tvm",
 }

@@ -2,7 +2,8 @@
 
 FOLDER holds `tensorrt_ops.json` and `others_ops.json`, which were read from what each runtime's
 project publishes: a document or the source, at a commit that the table names. Operators are kept by
-name, with whether they are taken in part only; the words of the documents are not.
+name, with whether they are taken in part only; the words of the documents are not. A list that
+FOLDER lacks stays as the table has it.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ _OTHERS = {
     "tract": ("tract", "tract"),
     "ncnn-onnx2ncnn(deprecated)": ("onnx2ncnn", "ncnn's old converter onnx2ncnn"),
     "onnx2tf": ("onnx2tf", "onnx2tf"),
+    "onnx2torch": ("onnx2torch-1.5", "onnx2torch 1.5"),
 }
 
 
@@ -53,12 +55,16 @@ def table(tensorrt: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, A
         entry = _entry(f"TensorRT {version}", f"{place} for {version}", operators.items())
         entry["opsets"] = _opsets(meta["header"])
         made[f"tensorrt-{version}"] = entry
+    kept = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
     for name, (short, title) in _OTHERS.items():
+        if name not in others:  # a list that was read elsewhere stays as it is
+            made[short] = kept[short]
+            continue
         given = others[name]
         source = given["source"]
         whose = source.get("repo") or source.get("npm") or source["wheel"]
         entry = _entry(title, f"{source['path']} of {whose}", given["ops"].items())
-        entry["opsets"] = [1, given["opset"]] if "opset" in given else None
+        entry["opsets"] = [1, given["opset"]] if "opset" in given else given.get("opsets")
         made[short] = entry
     return made
 

@@ -37,6 +37,7 @@ from surgeon.trial.piece import Piece
 from surgeon.trial.placing import places
 from surgeon.trial.points import Point
 from surgeon.trial.reach import Reach
+from surgeon.trial.told import NAMED, ends_of
 from surgeon.verify import OutputCheck, open_pair
 from surgeon.verify.compare import TOLERANCES, Exact
 from surgeon.verify.pair import NOT_RUN, IsolatedPair, Pair
@@ -83,6 +84,8 @@ class Difference:
         error = f"error {bad.max_absolute:.3g}, {bad.max_relative:.3g} of spread{allowed}"
         what = bad.fault or error
         drawn_of = "" if self.style == NORMAL else f", {edges.WORDS[self.style]}"
+        if self.style in NAMED:
+            drawn_of += ends_of(self.feeds, self.piece)
         return f"the replacement differs from what it replaces: {what} at {at}{drawn_of}"
 
 

@@ -1,0 +1,41 @@
+"""What onnxruntime says of a file that it does not load, and which recipe mends it."""
+
+from __future__ import annotations
+
+import re
+
+from surgeon.helpful import recipes_for
+
+WIDELY_READ = 13
+_NEWEST_WIDELY_READ = 17
+_MENDS = (
+    ("does not match expected type", "state-shapes"),
+    ("bound to different types", "operand-types"),
+    ("of input parameter", "operand-types"),
+    ("Unsupported model IR version", f"clean --opset {_NEWEST_WIDELY_READ}"),
+    ("two nodes with same node name", "clean"),
+    ("Can't merge shape info", "state-shapes"),
+    ("existing shape differ", "state-shapes"),
+    ("Incompatible dimensions", ""),  # sizes that do not fit: nobody but the author knows which
+    ("is under development", f"clean --opset {_NEWEST_WIDELY_READ}"),
+    ("(ConvTranspose) [ShapeInferenceError] Attribute pads must not", "plain-conv"),
+)
+_OF_OPERATORS = frozenset({"operand-types", "plain-conv"})  # these mend by rules for some alone
+_NAMED = re.compile(r"(?:operator|Optype|Op) \((\w+)\)")
+
+
+def mend_of(fault: str) -> str | None:
+    """A recipe and its options, as `surgeon apply` takes them.
+
+    Args:
+        fault: What onnxruntime says.
+
+    Returns:
+        Empty where no recipe mends it; None where it is no fault that is known here.
+    """
+    for said, mend in _MENDS:
+        if said in fault:
+            named = _NAMED.search(fault)
+            helps = mend not in _OF_OPERATORS or not named or mend in recipes_for(named[1])
+            return mend if helps else ""
+    return None
