@@ -29,6 +29,8 @@ from surgeon.spelling import is_foreign
 if TYPE_CHECKING:
     from surgeon.verify import Verdict
 
+_NEVER = "aten-refused"  # the recipe of what cannot be written
+
 
 def blamed(culprits: frozenset[Place], verdict: Verdict) -> Iterator[Refusal]:
     """The rewrites with which the whole result differs, as refusals."""
@@ -227,9 +229,10 @@ def refuse_leftovers(report: Report) -> None:
         return
     told = ", ".join(f"`{name}`" + (f" x{n}" if n > 1 else "") for name, n in left.items())
     rules: dict[str, dict[str, None]] = {}
-    for miss in report.misses:
-        if "(aten." in miss.node or "(prim." in miss.node:
-            rules.setdefault(miss.reason, {})[miss.rule] = None
+    own = [miss for miss in report.misses if "(aten." in miss.node or "(prim." in miss.node]
+    # what no rule can do in front of what one could not: the rest may follow from it
+    for miss in sorted(own, key=lambda miss: miss.recipe != _NEVER):
+        rules.setdefault(miss.reason, {})[miss.rule] = None
     reasons = {f"{', '.join(names)}: {reason}": None for reason, names in rules.items()}
     for name in left:
         operator = name.removeprefix("aten.")

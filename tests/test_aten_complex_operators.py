@@ -66,7 +66,7 @@ def test_powers_of_many_products_are_refused(exponent: float) -> None:
         surgeon.apply(model_of([BEGIN[0], *nodes], {"z": Z}), "aten")
 
 
-ONE = constant("one", 1)
+ONE, TWO = constant("one", 1), constant("two", 2)
 MOVES: dict[str, list[Any]] = {
     "sum": [constant("n", [1, 2]), aten("sum", ["a", "n"], "d")],
     "sum of all": [aten("sum", ["a"], "d")],
@@ -91,6 +91,19 @@ MOVES: dict[str, list[Any]] = {
     "adjoint": [aten("mH", ["a"], "d")],
     "zeros": [aten("zeros_like", ["a"], "e"), aten("add", ["a", "e"], "d")],
     "ones": [aten("ones_like", ["a"], "e"), aten("mul", ["a", "e"], "d")],
+    "full": [TWO, aten("full_like", ["a", "two"], "e"), aten("mul", ["a", "e"], "d")],
+    "new zeros": [
+        constant("n", [4]),
+        *(aten("new_zeros", ["a", "n"], "e"), aten("add", ["a", "e"], "d")),
+    ],
+    "new full": [
+        *(constant("n", [4]), TWO),
+        *(aten("new_full", ["a", "n", "two"], "e"), aten("add", ["a", "e"], "d")),
+    ],
+    "ones of a dtype": [
+        *(constant("n", [4]), constant("complex64", 9)),
+        *(aten("ones", ["n", "complex64"], "e"), aten("add", ["a", "e"], "d")),
+    ],
 }
 
 
@@ -100,7 +113,6 @@ def test_what_moves_or_adds_up_elements_of_one_value(name: str) -> None:
 
 
 HALF = constant("half", np.float32(0.5))
-TWO = constant("two", 2)
 OF_SEVERAL: dict[str, tuple[int, list[Any]]] = {
     "add a multiple": (2, [TWO, aten("add", ["a", "b", "two"], "d")]),
     "rsub": (1, [TWO, aten("rsub", ["a", "two"], "d", "Scalar")]),

@@ -216,8 +216,8 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
     (
         "is what the exporter left of a write at indices or under a mask, and the indices and the "
-        "values are lost; export at opset 11 or later, without `...` or `:` between indices, or "
-        "write by `torch.where` or `scatter`",
+        "values are lost; export at opset 11 or later, without `...` or `:` between indices and "
+        "not into complex numbers, or write by `torch.where`, `torch.cat` or `scatter`",
         "Placeholder",
     ),
     (

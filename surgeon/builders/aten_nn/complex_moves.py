@@ -166,17 +166,22 @@ def chosen(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 
 
 def filled(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`zeros_like` and `ones_like` of a complex value."""
+    """What is like a complex value and filled with a real number: `zeros_like`, `new_full`."""
     args, like = bind(node, draft.facts), only(operands)
     dtype = draft.facts.of(like.real).dtype
     told = args.value("dtype")
     if told is not None and PARTS.get(COMPLEX_TYPES.get(told, 0)) != dtype:
         raise Refused("it is asked for in a dtype of its own")
-    zero = np.zeros(1, parts.numpy_dtype(draft, like.real))
     number = draft.constant(np.array(number_of(dtype)), "dtype")
     real = by_lowering(draft, node, self=like.real, dtype=number)
-    none = draft.op("ConstantOfShape", draft.op("Shape", like.real), value=zero)
-    return Complex(real, none)
+    return Complex(real, none_beside(draft, real, int(dtype or 0)))
+
+
+def none_beside(draft: Draft, real: gs.Tensor, dtype: int) -> gs.Tensor:
+    """Imaginary parts of 0 beside real ones."""
+    zero = np.zeros(1, onnx.helper.tensor_dtype_to_np_dtype(dtype))
+    made: gs.Tensor = draft.op("ConstantOfShape", draft.op("Shape", real), value=zero)
+    return made
 
 
 def bilinear(draft: Draft, node: gs.Node, operands: Operands) -> Complex:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
@@ -280,7 +279,8 @@ def axes_of(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, Le
 
 # ------------------------------------------------------------------- values of a complex dtype
 
-_OF_A_DTYPE = ("Cast", "to", "zeros")
+_FILLS = ("zeros", "ones", "full")
+_OF_A_DTYPE = ("Cast", "to", *_FILLS)
 
 
 def _dtype_of_parts(draft: Draft, node: gs.Node) -> int:
@@ -303,8 +303,7 @@ def _typed(draft: Draft, node: gs.Node) -> Complex:
     if not is_real(draft, x):
         raise Refused("whether what is made complex is real is not known")
     real = parts.cast(draft, x, kind)
-    none = np.zeros(1, onnx.helper.tensor_dtype_to_np_dtype(kind))
-    return Complex(real, draft.op("ConstantOfShape", draft.op("Shape", real), value=none))
+    return Complex(real, moves.none_beside(draft, real, kind))
 
 
 def _kept(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
@@ -315,11 +314,12 @@ def _kept(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     return only(operands)
 
 
-def _zeros(draft: Draft, node: gs.Node) -> Complex:
-    """`zeros` of a complex dtype, of which both parts are the same."""
-    number = draft.constant(np.array(number_of(_dtype_of_parts(draft, node))), "dtype")
-    part = moves.by_lowering(draft, node, dtype=number)
-    return Complex(part, part)
+def _filled(draft: Draft, node: gs.Node) -> Complex:
+    """`zeros`, `ones` and `full` of a complex dtype; what is filled in is real."""
+    dtype = _dtype_of_parts(draft, node)
+    number = draft.constant(np.array(number_of(dtype)), "dtype")
+    real = moves.by_lowering(draft, node, dtype=number)
+    return Complex(real, real if node.op == "zeros" else moves.none_beside(draft, real, dtype))
 
 
 _MADE: Mapping[str, Callable[[Draft, gs.Node], Complex]] = {
@@ -329,7 +329,7 @@ _MADE: Mapping[str, Callable[[Draft, gs.Node], Complex]] = {
     "stft": arithmetic.short_time,
     "Cast": _typed,
     "to": _typed,
-    "zeros": _zeros,
+    **dict.fromkeys(_FILLS, _filled),
     **dict.fromkeys((*_SINGLE, *_SEVERAL), _transform),
     **dict.fromkeys(_NAMED, _named_transform),
 }
@@ -347,7 +347,8 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     "prod": moves.multiplied,
     **dict.fromkeys(_JOINS, moves.joined),
     **dict.fromkeys(("where", "Where", "masked_fill"), moves.chosen),
-    **dict.fromkeys(("zeros_like", "ones_like"), moves.filled),
+    **dict.fromkeys(("zeros_like", "ones_like", "full_like"), moves.filled),
+    **dict.fromkeys(("new_zeros", "new_ones", "new_full"), moves.filled),
     **dict.fromkeys(_PADS, _padded),
     "to": _kept,
     **dict.fromkeys(_STANDARD, moves.in_standard),
