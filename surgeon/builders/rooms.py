@@ -144,6 +144,7 @@ _HELD: Mapping[str, str] = {
     "shape_parts": "part_of_shape sizes_as_numbers",
     "shuffled": "shuffled_behind_conv shuffled_first",
     "siblings": "merge_gemms merge_products parts_as_slices slices_as_split split_with_sizes",
+    "signs": "levels_with_sign",
     "spectra": "frames_as_conv transform_as_product",
     "spelled": (
         "exponentials_as_sum hardmax_as_places log_softmax_as_difference normal_as_quotient "
