@@ -175,7 +175,7 @@ _HELD: Mapping[str, str] = {
         "pool_without_batch same_as_pads stated_attributes stated_pads "
         "uneven_pads_apart"
     ),
-    "zeros": "plus_zero without_zero_bias zero_state",
+    "zeros": "full_lengths plus_zero without_zero_bias zero_state",
 }
 # Which room of this package has a builder; it is imported when one of its builders is asked for.
 ROOMS: Mapping[str, str] = {name: room for room, names in _HELD.items() for name in names.split()}
