@@ -36,7 +36,9 @@ _HELD: Mapping[str, str] = {
     "col2im": "col2im_as_conv_transpose",
     "computed_conv": "computed_1x1_as_matmul computed_conv_any_batch computed_conv_as_matmul",
     "convolution": "aten_convolution output_padding_as_pads",
-    "counted": ("bits_as_products bound_as_clip mod_as_products several_two_by_two top_of_few"),
+    "counted": (
+        "bits_as_products bound_as_clip mod_as_products mod_of_floats several_two_by_two top_of_few"
+    ),
     "cropped": "slice_into_window",
     "directions": "directions_joined with_last_state",
     "dynamic": "stacked_convolution",
@@ -173,7 +175,7 @@ _HELD: Mapping[str, str] = {
     "windows": (
         "kernel_of_weight output_padding_in_bounds pad_without_batch pool_in_bounds "
         "pool_without_batch same_as_pads stated_attributes stated_pads "
-        "uneven_pads_apart"
+        "uneven_crop_apart uneven_pads_apart"
     ),
     "zeros": "full_lengths plus_zero without_zero_bias zero_state",
 }
