@@ -61,7 +61,7 @@ _HELD: Mapping[str, str] = {
         "selected_in_float32 several_in_float32"
     ),
     "in_halves": "computed_in_halves masked_in_halves table_in_halves",
-    "in_int32": "computed_in_int32",
+    "in_int32": "computed_in_int32 inputs_in_int32",
     "indexed": (
         "blocks_as_slices expand_as_product filled_as_expand instance_norm_as_means "
         "one_hot_as_equal place_as_slice tile_as_concat"
