@@ -11,7 +11,7 @@ from onnx import numpy_helper
 import surgeon
 from surgeon.anybatch import carriers, free_batch
 from surgeon.anybatch.flow import Flow
-from surgeon.errors import SurgeonError
+from surgeon.errors import SurgeonError, VerifyError
 
 
 def model(text: str, opset: int = 17) -> onnx.ModelProto:
@@ -412,6 +412,28 @@ def test_a_dynamic_batch_that_the_trace_froze_inside_is_freed_by_shapes_too() ->
     result = surgeon.apply(proto, "any-batch", shape=shape, strict=True)
     dims = result.model.to_proto().graph.input[1].type.tensor_type.shape.dim
     assert [dim.dim_param or dim.dim_value for dim in dims] == ["batch", 6]
+
+
+UNFREED = (
+    "(float[N,6] x, float[6,m] z) => (float y, float[6,m] w) <int64[2] s = {1, 6}> "
+    "{ r = Reshape (x, s) y = ReduceMax <keepdims = 0> (r) w = Exp (z) }"
+)
+
+
+@pytest.mark.parametrize("told", [{"assume": ["N == 1"]}, {"shape": {"x": (1, 6)}}])
+def test_a_batch_that_was_told_to_be_freed_and_was_not_is_not_fixed_in_the_file(told) -> None:
+    with pytest.raises(VerifyError) as caught:
+        surgeon.apply(model(UNFREED), "any-batch", "clean", **told)
+    assert caught.value.what == (
+        "dimension 0 of `x` was said to be 1 so that `any-batch` makes it any, and it cannot: "
+        "ReduceMax `y` does not treat items apart: it goes over all axes"
+    )
+    assert caught.value.report is not None
+    # what else is told is what is wanted, whatever becomes of the batch
+    fixed = UNFREED.replace("float[N,6]", "float[1,6]")
+    result = surgeon.apply(model(fixed), "any-batch", "clean", assume=["m == 4"])
+    assert result.report.failures
+    assert result.model.to_proto().graph.input[1].type.tensor_type.shape.dim[1].dim_value == 4
 
 
 def test_what_fixes_a_batch_that_is_dynamic_already_is_said() -> None:
