@@ -151,10 +151,10 @@ def refuse_unfreed(report: Report, original: Model, axioms: Axioms) -> None:
         if told is None:
             continue
         error = VerifyError(
-            f"{told} so that `{recipe}` makes it any, and it cannot: {why}",
+            f"{told} so that step `{step}` makes it any, and it was skipped: {why}",
             where=report.source,
-            mend=f"Where that size alone is wanted, leave `{recipe}` out; else leave out what is "
-            "told, and the size stays dynamic.",
+            mend=f"Where that size alone is wanted, leave the step out (`{recipe}` has it); else "
+            "leave out what is told, and the size stays dynamic.",
         )
         error.report = report
         raise error

@@ -119,6 +119,8 @@ FREED = {
         <float[1,2,4] t, int64[3] r = {3, 1, 1}> { c = Tile (t, r) y = Add (c, x) }""",
     "an input that all share, once for each": """(float[3,2,4] x, float[2,4] m) => (float[3,2,4] y)
         <int64[3] s = {3, 2, 4}> { c = Expand (m, s) y = Mul (x, c) }""",
+    "an input that is spread along other axes alone": """(float[3,2,4] x, float[1,2,1] m)
+        => (float[3,2,4] y) <int64[2] s = {1, 4}> { c = Expand (m, s) y = Mul (x, c) }""",
     "one of it in front of each": """(float[3,2,4] x, float[1,4] m) => (float[3,3,4] y)
         <int64[3] s = {3, 1, 4}> { c = Expand (m, s) y = Concat <axis = 1> (c, x) }""",
     "matrices that are the same for each": """(float[3,2,4] x, float[4,2] m) => (float[3,2,2] y)
@@ -425,8 +427,8 @@ def test_a_batch_that_was_told_to_be_freed_and_was_not_is_not_fixed_in_the_file(
     with pytest.raises(VerifyError) as caught:
         surgeon.apply(model(UNFREED), "any-batch", "clean", **told)
     assert caught.value.what == (
-        "dimension 0 of `x` was said to be 1 so that `any-batch` makes it any, and it cannot: "
-        "ReduceMax `y` does not treat items apart: it goes over all axes"
+        "dimension 0 of `x` was said to be 1 so that step `free-batch` makes it any, and it was "
+        "skipped: ReduceMax `y` does not treat items apart: it goes over all axes"
     )
     assert caught.value.report is not None
     # what else is told is what is wanted, whatever becomes of the batch

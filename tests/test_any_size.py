@@ -405,5 +405,5 @@ def test_sizes_that_were_told_to_be_freed_and_were_not_are_not_fixed_in_the_file
     proto = model("(float[n,2,h,w] x) => (float[n,2,h,w] y) <float[32,48] t> { y = Add (x, t) }")
     with pytest.raises(VerifyError) as caught:
         surgeon.apply(proto, "any-size", "clean", shape={"x": ("n", 2, 32, 48)})
-    said = "dimension 2 of `x` was said to be 32 so that `any-size` makes it any, and it cannot: "
+    said = "dimension 2 of `x` was said to be 32 so that step `free-sizes` makes it any, "
     assert caught.value.what.startswith(said)

@@ -229,12 +229,12 @@ class Flow:
         maker = next((node for node in self.nodes if name in node.output), None)
         if maker is None or maker.domain or maker.op_type not in ("Expand", "Tile"):
             return None
-        shape = self.shape(maker.input[0])
+        shape, rank = self.shape(maker.input[0]), len(self.shape(name))
         numbers = self.constant(maker.input[1]).copy()
-        own = axis + len(shape) - len(numbers)
-        if own >= 0 and shape[own] != 1:
+        own, at = axis - rank + len(shape), axis - rank + len(numbers)
+        if at < 0 or (own >= 0 and shape[own] != 1):
             return None
-        numbers[axis + len(numbers) - len(self.shape(name))] = 1
+        numbers[at] = 1
         times = self.add(f"{name}_once", numbers)
         return self.op(maker.op_type, [maker.input[0], times])
 

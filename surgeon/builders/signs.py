@@ -77,10 +77,9 @@ def levels_with_sign(draft: Draft, match: Match, signed: bool = True) -> gs.Tens
 def _changed(c: Bench, x: gs.Tensor, change: _Change) -> gs.Tensor:
     """Levels in the other type: a constant, what is quantized, or these moved and joined."""
     _check_readers(c, x, change)
-    values = c.facts.array(x)
-    if values is not None:
+    maker, values = maker_of(x), c.facts.array(x)
+    if values is not None and maker is None:
         return c.draft.constant(_shifted(values, change), "levels")
-    maker = maker_of(x)
     if maker is None:
         raise Refused(f"`{x.name}` comes in as {_name(change.kind)}")
     if not c.draft.holds(maker):
