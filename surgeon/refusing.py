@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from surgeon.assumptions import Axioms
 from surgeon.authoring import spelling_out
 from surgeon.choices import Reference
 from surgeon.culprits import Place
@@ -145,6 +146,48 @@ def refuse_left_out(
         )
         error.report = report
         raise error
+
+
+def refuse_unfreed(report: Report, original: Model, axioms: Axioms) -> None:
+    """Refuse a result whose sizes are numbers that were told of them in order to make them any.
+
+    Args:
+        report: What was done.
+        original: The model as it came.
+        axioms: What the user told of it.
+    """
+    done = {change.rule for change in report.changes}
+    for step, recipe, axes in _FREES:
+        begin = f"step `{step}` was skipped: "
+        why = next((f.removeprefix(begin) for f in report.failures if f.startswith(begin)), None)
+        told = None if why is None or step in done else next(_fixed(original, axioms, axes), None)
+        if told is None:
+            continue
+        error = VerifyError(
+            f"{told} so that step `{step}` makes it any, and it was skipped: {why}",
+            where=report.source,
+            mend=f"Where that size alone is wanted, leave the step out (`{recipe}` has it); else "
+            "leave out what is told, and the size stays dynamic.",
+        )
+        error.report = report
+        raise error
+
+
+_FREES = (  # steps, the recipes that have them, and the axes of inputs that they make any
+    ("free-batch", "any-batch", slice(0, 1)),
+    ("free-sizes", "any-size", slice(1, None)),
+)
+
+
+def _fixed(original: Model, axioms: Axioms, axes: slice) -> Iterator[str]:
+    """Of which dynamic dimensions of inputs a number was told, in words."""
+    for value in original.proto.graph.input:
+        declared = value.type.tensor_type.shape.dim
+        shape = axioms.shapes.get(value.name) or [dim.dim_param for dim in declared]
+        for axis in range(len(declared))[axes]:
+            size = axioms.symbols.get(str(shape[axis]), shape[axis])
+            if length_of(declared[axis]) is None and isinstance(size, int):
+                yield f"dimension {axis} of `{value.name}` was said to be {size}"
 
 
 def _mend_of_opset(operator: str, opset: int) -> str:

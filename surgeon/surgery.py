@@ -152,8 +152,8 @@ def apply(
         SettleError: A rule keeps firing.
         LeftoverError: A recipe promises that no ATen node is left, and one is; carries `report`.
         VerifyError: The result does not run, or differs, or PyTorch lost an assignment when it
-            wrote the file, or something was left out and the result is to be `strict`; it carries
-            `report`.
+            wrote the file, or something was left out and the result is to be `strict`, or a size
+            that was told in order to make it any stayed a number; it carries `report`.
         TimeUp, MemoryUp: The result does not load within the limits of `isolation`.
     """
     clock, checked = Clock(), verify if check is None else check
@@ -235,6 +235,10 @@ def apply(
         if joined:  # what recipes changed before any step is a change of the file
             report = report._replace(before=came)
     _refuse_unseen(plan, work, report, allow, reference)
+    if report.failures:
+        from surgeon.refusing import refuse_unfreed
+
+        refuse_unfreed(report, original, axioms)
     if work.changed and verify:
         if progress:
             progress("verify")

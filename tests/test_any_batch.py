@@ -11,7 +11,7 @@ from onnx import numpy_helper
 import surgeon
 from surgeon.anybatch import carriers, free_batch
 from surgeon.anybatch.flow import Flow
-from surgeon.errors import SurgeonError
+from surgeon.errors import SurgeonError, VerifyError
 
 
 def model(text: str, opset: int = 17) -> onnx.ModelProto:
@@ -115,6 +115,18 @@ FREED = {
     "rows that are read twice": """(float[1,4,2,3] x) => (float[24,1] y, float[24,1] z)
         <int64[2] s = {-1, 1}> {
         t = Transpose <perm = [2, 3, 0, 1]> (x) r = Reshape (t, s) y = Sigmoid (r) z = Exp (r) }""",
+    "a constant of one item, once for each": """(float[3,2,4] x) => (float[3,2,4] y)
+        <float[1,2,4] t, int64[3] r = {3, 1, 1}> { c = Tile (t, r) y = Add (c, x) }""",
+    "an input that all share, once for each": """(float[3,2,4] x, float[2,4] m) => (float[3,2,4] y)
+        <int64[3] s = {3, 2, 4}> { c = Expand (m, s) y = Mul (x, c) }""",
+    "an input that is spread along other axes alone": """(float[3,2,4] x, float[1,2,1] m)
+        => (float[3,2,4] y) <int64[2] s = {1, 4}> { c = Expand (m, s) y = Mul (x, c) }""",
+    "one of it in front of each": """(float[3,2,4] x, float[1,4] m) => (float[3,3,4] y)
+        <int64[3] s = {3, 1, 4}> { c = Expand (m, s) y = Concat <axis = 1> (c, x) }""",
+    "matrices that are the same for each": """(float[3,2,4] x, float[4,2] m) => (float[3,2,2] y)
+        <int64[3] s = {3, 4, 2}> { c = Expand (m, s) y = MatMul (x, c) }""",
+    "a bias for each row": """(float[3,2] x, float[1,4] m) => (float[3,4] y)
+        <float[2,4] w, int64[2] s = {3, 4}> { c = Expand (m, s) y = Gemm (x, w, c) }""",
     "what all share beside it": """(float[1,2] x, float[3,4] z) => (float[1,2] y, float[3,4] w)
         { y = Relu (x) w = Neg (z) }""",
 }
@@ -172,6 +184,32 @@ def items_agree(before: onnx.ModelProto) -> None:
         np.testing.assert_allclose(array, np.concatenate(each, axis), rtol=1e-5, atol=1e-6)
 
 
+COPIES = {
+    "(float[2,2,4] x) => (float[2,2,4] y) <float[2,2,4] c> { y = Add (c, x) }": "Add",
+    "(float[2,1,4] x) => (float[2,3,4] y) <float[2,2,4] c> { y = Concat <axis = 1> (x, c) }": "Cat",
+    "(float[2,4,3] x) => (float[2,2,3] y) <float[2,2,4] c> { y = MatMul (c, x) }": "MatMul",
+    "(float[2,3] x) => (float[2,4] y) <float[3,4] w, float[2,4] c> { y = Gemm (x, w, c) }": "Gemm",
+    "(float[2,6,2,3] x) => (float[4,6,3] y) <float[4,6,3] c, int64[3] s = {-1, 6, 3}> "
+    "{ t = Transpose <perm = [0, 2, 1, 3]> (x) r = Reshape (t, s) y = Add (r, c) }": "windows",
+}
+
+
+@pytest.mark.parametrize("text", COPIES, ids=COPIES.values())
+def test_copies_of_one_constant_are_one_for_any_batch(text: str) -> None:
+    before = with_weights(model(text))
+    (copies,) = (tensor for tensor in before.graph.initializer if tensor.name == "c")
+    array = numpy_helper.to_array(copies)
+    half = array[: len(array) // 2]
+    copies.CopyFrom(numpy_helper.from_array(np.concatenate([half, half]), "c"))
+    items_agree(before)
+    assert "c" not in {tensor.name for tensor in free_batch(before, "b").graph.initializer}
+    other = array.copy()
+    other[-1] = other[0] + 1
+    copies.CopyFrom(numpy_helper.from_array(other, "c"))
+    with pytest.raises(SurgeonError, match="along the batch, and not the same for each item"):
+        free_batch(before, "batch", check=False)
+
+
 def test_attention_is_of_each_item() -> None:
     text = """<ir_version: 10, opset_import: ["": 23]>
     g (float[1,2,3,4] q, float[1,2,5,4] k, float[1,2,5,4] v) => (float[1,2,3,4] y)
@@ -182,6 +220,14 @@ def test_attention_is_of_each_item() -> None:
     shared = onnx.parser.parse_model(text.replace("float[1,2,5,4] v", "float[2,2,5,4] v"))
     with pytest.raises(SurgeonError, match="`v` is shared"):
         free_batch(with_weights(shared), "batch", check=False)
+    # masks that are the same for each item, once for each
+    two = text.replace("[1,", "[2,").replace("<float[3,5] mask>", "<float[2,1,3,5] mask>")
+    before = with_weights(onnx.parser.parse_model(two))
+    with pytest.raises(SurgeonError, match="`mask` has 2 along the batch, and not the same"):
+        free_batch(before, "batch", check=False)
+    copies = np.repeat(numpy_helper.to_array(before.graph.initializer[0])[:1], 2, 0)
+    before.graph.initializer[0].CopyFrom(numpy_helper.from_array(copies, "mask"))
+    free_batch(before, "batch")
     # the mask's first axis is of rows, not of items
     rows = text.replace("float[1,2,5,4] v)", "float[1,2,5,4] v, float[1,5] mask)")
     rows = rows.replace("<float[3,5] mask>", "")
@@ -368,6 +414,28 @@ def test_a_dynamic_batch_that_the_trace_froze_inside_is_freed_by_shapes_too() ->
     result = surgeon.apply(proto, "any-batch", shape=shape, strict=True)
     dims = result.model.to_proto().graph.input[1].type.tensor_type.shape.dim
     assert [dim.dim_param or dim.dim_value for dim in dims] == ["batch", 6]
+
+
+UNFREED = (
+    "(float[N,6] x, float[6,m] z) => (float y, float[6,m] w) <int64[2] s = {1, 6}> "
+    "{ r = Reshape (x, s) y = ReduceMax <keepdims = 0> (r) w = Exp (z) }"
+)
+
+
+@pytest.mark.parametrize("told", [{"assume": ["N == 1"]}, {"shape": {"x": (1, 6)}}])
+def test_a_batch_that_was_told_to_be_freed_and_was_not_is_not_fixed_in_the_file(told) -> None:
+    with pytest.raises(VerifyError) as caught:
+        surgeon.apply(model(UNFREED), "any-batch", "clean", **told)
+    assert caught.value.what == (
+        "dimension 0 of `x` was said to be 1 so that step `free-batch` makes it any, and it was "
+        "skipped: ReduceMax `y` does not treat items apart: it goes over all axes"
+    )
+    assert caught.value.report is not None
+    # what else is told is what is wanted, whatever becomes of the batch
+    fixed = UNFREED.replace("float[N,6]", "float[1,6]")
+    result = surgeon.apply(model(fixed), "any-batch", "clean", assume=["m == 4"])
+    assert result.report.failures
+    assert result.model.to_proto().graph.input[1].type.tensor_type.shape.dim[1].dim_value == 4
 
 
 def test_what_fixes_a_batch_that_is_dynamic_already_is_said() -> None:

@@ -12,7 +12,7 @@ from onnx import numpy_helper
 
 import surgeon
 from surgeon.anysize import carriers, free_sizes
-from surgeon.errors import SurgeonError
+from surgeon.errors import SurgeonError, VerifyError
 
 NAMES = ["depth", "height", "width"]
 Text = Callable[[int, int], str]
@@ -399,3 +399,11 @@ def test_dynamic_sizes_that_are_numbers_inside_are_freed_where_they_are_told() -
     assert result.report.status == "equivalent"
     dims = result.model.to_proto().graph.input[0].type.tensor_type.shape.dim
     assert all(dim.dim_param for dim in dims[2:])
+
+
+def test_sizes_that_were_told_to_be_freed_and_were_not_are_not_fixed_in_the_file() -> None:
+    proto = model("(float[n,2,h,w] x) => (float[n,2,h,w] y) <float[32,48] t> { y = Add (x, t) }")
+    with pytest.raises(VerifyError) as caught:
+        surgeon.apply(proto, "any-size", "clean", shape={"x": ("n", 2, 32, 48)})
+    said = "dimension 2 of `x` was said to be 32 so that step `free-sizes` makes it any, "
+    assert caught.value.what.startswith(said)

@@ -71,6 +71,8 @@ def test_rows_that_are_about_a_word_stand_before_those_whose_help_names_it() -> 
         ("Pad_Pad_14:out0", "Pad, or pads that are computed"),
         ("onnx_hardsigmoid", "activations"),
         ("operation_type='If'", "an If"),
+        ("Non-zero zero point is not supported", "zero points that are not 0"),
+        ("Found invalid zeroPt. zeroPt must be all zeros", "zero points that are not 0"),
     ],
 )
 def test_a_message_is_read_whatever_stands_around_what_it_means(message: str, about: str) -> None:

@@ -41,7 +41,8 @@ def broadcast(flow: Flow, node: onnx.NodeProto) -> None:
         shape = shapes[name]
         if name not in held and len(shape) >= back and shape[-back] != 1:
             own = len(shape) - back
-            node.input[place] = flow.spread(name, own, held[0], flow.places[held[0]])
+            like = held[0], flow.places[held[0]]
+            node.input[place] = flow.spread(name, own, *like, broadcast=True)
     flow.places[node.output[0]] = max(map(len, shapes.values())) - back
 
 
@@ -160,11 +161,13 @@ def multiplied(flow: Flow, node: onnx.NodeProto) -> None:
             back.append(own - axis)
     if len(back) == 2 and (back[0] != back[1] or back[0] < 3):
         raise Frozen("its operands hold the batch along different axes")
-    for name, own in ((left, ranks[0]), (right, ranks[1])):
+    held = [name for name in (left, right) if name in flow.places]
+    for place, (name, own) in enumerate(((left, ranks[0]), (right, ranks[1]))):
         beside = name not in flow.places and back[0] >= 3 and own >= back[0]
         if beside and flow.shape(name)[-back[0]] != 1:
-            raise Frozen(f"`{name}` has {flow.shape(name)[-back[0]]} along the batch")
-    flow.alike([name for name in (left, right) if name in flow.places])
+            like = held[0], flow.places[held[0]]
+            node.input[place] = flow.spread(name, own - back[0], *like, broadcast=True)
+    flow.alike(held)
     flow.places[node.output[0]] = rank - back[0]
 
 
@@ -185,7 +188,8 @@ def gemm(flow: Flow, node: onnx.NodeProto) -> None:
     if len(node.input) > 2 and node.input[2]:
         shape = flow.shape(node.input[2])
         if len(shape) > 1 and shape[0] != 1:
-            raise Frozen(f"`{node.input[2]}` has {shape[0]} along the batch")
+            like = node.input[0], axis
+            node.input[2] = flow.spread(node.input[2], 0, *like, broadcast=True)
     flow.places[node.output[0]] = 0
 
 

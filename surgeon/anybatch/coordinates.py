@@ -100,7 +100,7 @@ def attended(flow: Flow, node: onnx.NodeProto) -> None:
     if mask in flow.places and len(shape) < _MASK_OF_ITEMS:
         raise Frozen(f"the first axis of `{mask}` is none of items to it")
     if mask not in flow.places and len(shape) >= _MASK_OF_ITEMS and shape[0] != 1:
-        raise Frozen(f"`{mask}` has {shape[0]} along the batch")
+        node.input[3] = flow.spread(mask, 0, node.input[0], 0, broadcast=True)
     flow.places.update(dict.fromkeys(filter(None, node.output), 0))
 
 

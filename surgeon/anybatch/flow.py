@@ -169,25 +169,74 @@ class Flow:
         fixed = [self.add(f"{like}_sizes", np.array(p, np.int64)) if p else "" for p in parts]
         return self.op("Concat", [name for name in (fixed[0], length, fixed[1]) if name], axis=0)
 
-    def spread(self, name: str, axis: int, like: str, like_axis: int) -> str:
+    def spread(
+        self, name: str, axis: int, like: str, like_axis: int, *, broadcast: bool = False
+    ) -> str:
         """A value that all items share, once for each of them, along an axis of one.
 
-        An item may have several there, windows of an image say: all of them, for each item.
+        An item may have several there, windows of an image say: all of them, for each item. A file
+        for several items may have it once for each: one of these, for any number.
+
+        Args:
+            name: The value.
+            axis: Where it is repeated.
+            like: A value that holds the batch.
+            like_axis: Where.
+            broadcast: Whether one is enough, which the operator repeats by itself.
 
         Raises:
-            Frozen: It has another number there, or sizes that are not known.
+            Frozen: It has another number there, or others for other items, or its sizes are not
+                known.
         """
         shape, several = self.shape(name), self.shape(like)[like_axis]
         held = shape[axis] if axis < len(shape) else "less"
-        if self.size != 1 or like in self.leads or held not in (1, several):
+        alone = held in (1, several) if self.size == 1 else held == several
+        if not alone or like in self.leads:
             raise Frozen(f"`{name}` has {held} along the batch")
         if not all(isinstance(size, int) for size in shape):
             raise Frozen(f"the sizes of `{name}` are not known")
-        if isinstance(several, int) and held == several != 1:
-            times = self.sizes([1] * len(shape), axis, like, like_axis, several)
+        sizes = [int(size or 0) for size in shape]
+        if self.size != 1:
+            name, sizes[axis] = self._of_one_item(name, axis, sizes[axis])
+        if sizes[axis] != 1:
+            times = self.sizes([1] * len(sizes), axis, like, like_axis, sizes[axis])
             return self.op("Tile", [name, times])
-        target = self.sizes([int(size or 0) for size in shape], axis, like, like_axis)
-        return self.op("Expand", [name, target])
+        if broadcast and self.size != 1:
+            return name
+        return self.op("Expand", [name, self.sizes(sizes, axis, like, like_axis)])
+
+    def _of_one_item(self, name: str, axis: int, held: int) -> tuple[str, int]:
+        """What one item has of a value that has it for each item of the file; how many these are.
+
+        Raises:
+            Frozen: It has something else for another item, or that is not known.
+        """
+        each, rest = divmod(held, self.size)
+        refusal = Frozen(f"`{name}` has {held} along the batch")
+        if rest:
+            raise refusal
+        if name not in self._initializers:
+            if each != 1 or (found := self._copied(name, axis)) is None:
+                raise refusal
+            return found, 1
+        first, *others = np.split(self.constant(name), self.size, axis)
+        if any(other.tobytes() != first.tobytes() for other in others):
+            raise Frozen(f"{refusal}, and not the same for each item")
+        return self.add(f"{name}_item", np.ascontiguousarray(first)), each
+
+    def _copied(self, name: str, axis: int) -> str | None:
+        """What an Expand or a Tile repeats for each item, as large otherwise; None of others."""
+        maker = next((node for node in self.nodes if name in node.output), None)
+        if maker is None or maker.domain or maker.op_type not in ("Expand", "Tile"):
+            return None
+        shape, rank = self.shape(maker.input[0]), len(self.shape(name))
+        numbers = self.constant(maker.input[1]).copy()
+        own, at = axis - rank + len(shape), axis - rank + len(numbers)
+        if at < 0 or (own >= 0 and shape[own] != 1):
+            return None
+        numbers[at] = 1
+        times = self.add(f"{name}_once", numbers)
+        return self.op(maker.op_type, [maker.input[0], times])
 
     def fresh(self, name: str) -> str:
         """A name that no value has."""

@@ -17,6 +17,7 @@ _LARGEST: Mapping[int, int] = {
     TYPE.INT32: 1 << 30,
     TYPE.INT64: 1 << 62,
 }  # divisors that may be added to a remainder
+_HALF = 0.5  # what `frexp` makes of each power of 2
 _FIRST_EQUAL_OF_FLOATS = 11  # the opset
 _MOST_SORTED = 64  # elements that are each compared with each
 _SORTED = (TYPE.FLOAT, TYPE.DOUBLE, TYPE.INT32, TYPE.INT64)
@@ -43,6 +44,33 @@ def mod_as_products(draft: Draft, match: Match) -> gs.Tensor:
     above = c.op("And", c.op("Greater", rest, zero), c.op("Less", divisor, zero))
     apart = c.cast(c.op("Or", below, above), dtype)
     made: gs.Tensor = c.op("Add", rest, c.op("Mul", apart, divisor))
+    return made
+
+
+def mod_of_floats(draft: Draft, match: Match, powers: bool = False) -> gs.Tensor:
+    """Mod of floats with the sign of what is divided: x - b * (x / b without what is behind 1).
+
+    Args:
+        draft: Where the nodes go.
+        match: The Mod.
+        powers: Whether divisors of 1, 2, 4, ... are meant, by which no quotient is rounded.
+    """
+    c = Bench(draft)
+    x, divisor = match.root.inputs
+    divisors, dtype = draft.facts.array(divisor), c.dtype(x)
+    if dtype not in FLOATS:
+        raise Refused("it is not of floats")
+    if powers:
+        if divisors is None or not divisors.size:
+            raise Refused("its divisor is not known")
+        part, _ = np.frexp(divisors.astype(np.float64))
+        if (part != _HALF).any() or (divisors < 1).any():
+            raise Refused("its divisor is not 1, 2, 4, ... everywhere")
+    times = c.op("Div", x, divisor)
+    above = c.op("Relu", times)
+    below = c.op("Sub", above, times)  # which is above 0 where the quotient is below
+    whole = c.op("Sub", c.op("Floor", above), c.op("Floor", below))
+    made: gs.Tensor = c.op("Sub", x, c.op("Mul", whole, divisor))
     return made
 
 

@@ -62,22 +62,29 @@ def product_of_few_axes(draft: Draft, match: Match) -> gs.Tensor:
     return out.draw(draft, draft.op("MatMul", a, view.draw(draft, b)))
 
 
-def steps_as_gather(draft: Draft, match: Match) -> gs.Tensor:
-    """A Slice with steps: of each such axis a Gather of its places, behind a Slice of the rest."""
+def steps_as_gather(draft: Draft, match: Match, backward: bool = False) -> gs.Tensor:
+    """A Slice with steps: of each such axis a Gather of its places, behind a Slice of the rest.
+
+    Args:
+        draft: Where the nodes go.
+        match: The Slice.
+        backward: Whether only steps below 0 are meant.
+    """
     c, root = Bench(draft), match.root
     y: gs.Tensor = root.inputs[0]
     shape = c.shape(y)
     if shape is None:
         raise Refused("a shape is not known")
     cuts = bounds_of(draft, root, len(shape))
-    plain = [cut for cut in cuts if cut[3] == 1]
+    plain = [cut for cut in cuts if cut[3] == 1 or (backward and cut[3] > 0)]
     if len(plain) == len(cuts):
-        raise Refused("what it takes lies side by side")
+        raise Refused("no step is below 0" if backward else "what it takes lies side by side")
     if plain:
-        starts, ends, axes, _ = zip(*plain, strict=True)
-        y = c.op("Slice", y, c.ints(starts, "starts"), c.ints(ends, "ends"), c.ints(axes, "axes"))
+        starts, ends, axes, steps = zip(*plain, strict=True)
+        bounds = [c.ints(starts, "starts"), c.ints(ends, "ends"), c.ints(axes, "axes")]
+        y = c.op("Slice", y, *bounds, *([] if set(steps) == {1} else [c.ints(steps, "steps")]))
     for start, end, axis, step in cuts:
-        if step == 1:
+        if (start, end, axis, step) in plain:
             continue
         length = shape[axis]
         if not isinstance(length, int):

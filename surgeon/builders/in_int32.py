@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import standard
+from surgeon.builders.aten_shape.lists import as_many
+from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _INT32, _INT64 = onnx.TensorProto.INT32, onnx.TensorProto.INT64
 _AXES_OF_PAD = 3
+_ENDS = np.iinfo(np.int32)
 
 
 def computed_in_int32(draft: Draft, match: Match) -> Any:
@@ -37,6 +41,58 @@ def computed_in_int32(draft: Draft, match: Match) -> Any:
     return (
         draft.op("Cast", made, to=_INT64) if standard.typed_by(node.op, facts.opset, cast) else made
     )
+
+
+def inputs_in_int32(draft: Draft, match: Match, most: int = 1) -> Any:
+    """What moves, joins or takes elements of int64 inputs: of these cast, and what it gives back.
+
+    Args:
+        draft: Where the nodes go.
+        match: The operator.
+        most: How many values the rule names.
+    """
+    node, facts = match.root, draft.facts
+    if any(facts.of(x).value is not None for x in node.outputs):
+        raise Refused("it gives sizes")
+    count = len(node.inputs) if node.op == "Concat" else 1
+    given = [x for x in node.inputs[:count] if _is_input(draft, x)]
+    if not given:
+        raise Refused("it reads no input of int64")
+    narrow = [_narrow(draft, x) for x in node.inputs[:count]]
+    said = {**node.attrs, "outputs": len(node.outputs)} if most > 1 else node.attrs
+    made = draft.op(node.op, *narrow, *node.inputs[count:], **said)
+    back = [
+        draft.op("Cast", y, to=_INT64)
+        if standard.typed_by(node.op, facts.opset, list(range(count)), place)
+        else y
+        for place, y in enumerate(made if isinstance(made, tuple) else (made,))
+    ]
+    if len(back) > most:
+        raise Refused(f"it gives {len(back)} values")
+    return as_many(back, most) if most > 1 else back[0]
+
+
+def _is_input(draft: Draft, x: gs.Tensor) -> bool:
+    """Whether a value is an input of the model, in int64."""
+    given = any(x is each for each in draft.surgery.model.graph.inputs)
+    return given and draft.facts.of(x).dtype == _INT64
+
+
+def _narrow(draft: Draft, x: gs.Tensor) -> gs.Tensor:
+    """A value of int64 in int32: an input cast, what was cast to int64, or a constant."""
+    maker, values = maker_of(x), draft.facts.array(x)
+    if _is_input(draft, x):
+        cast: gs.Tensor = draft.op("Cast", x, to=_INT32)
+        return cast
+    if values is not None:
+        if values.size and (values.min() < _ENDS.min or values.max() > _ENDS.max):
+            raise Refused(f"`{x.name}` has numbers of more than 32 bits")
+        return draft.constant(values.astype(np.int32))
+    if maker is None or maker.op != "Cast" or draft.facts.of(maker.inputs[0]).dtype != _INT32:
+        raise Refused(f"`{x.name}` is computed in int64")
+    draft.premises.append(x)
+    wide: gs.Tensor = maker.inputs[0]
+    return wide
 
 
 def _may_be_int32(draft: Draft, node: gs.Node, place: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -321,27 +322,46 @@ def interpolation_matrix(axis: Axis, manner: Manner) -> Array:
 # --------------------------------------------------------------------------------------- sizes
 
 
-def sizes_as_scales(draft: Draft, match: Match) -> gs.Tensor:
-    """Computed sizes that are whole multiples of the input's become constant scales."""
+def sizes_as_scales(draft: Draft, match: Match, constant: bool = False) -> gs.Tensor:
+    """Sizes that are exact multiples of the input's become constant scales.
+
+    Args:
+        draft: Where the nodes go.
+        match: The Resize.
+        constant: Whether sizes that are constant are meant, and not those that are computed.
+    """
     node, facts = match.root, draft.facts
     if facts.opset < 11:
         raise Refused("`sizes` are an input from opset 11 on")
     sizes, shape = parts.dims_in(draft, node.inputs[3]), facts.of(node.inputs[0]).shape
     if sizes is None or shape is None:
         raise Refused("its sizes are computed at run time, and nothing is known of them")
-    if all(isinstance(n, int) for n in sizes):
+    if not constant and all(isinstance(n, int) for n in sizes):
         raise Refused("its sizes are constant")
     if (attribute_of(node, "keep_aspect_ratio_policy") or "stretch") != "stretch":
         raise Refused("it keeps the aspect ratio")
+    if attribute_of(node, "coordinate_transformation_mode") == "tf_crop_and_resize":
+        raise Refused("its scales are those of a region")
     named = attribute_of(node, "axes")
     axes = [axis % len(shape) for axis in named] if named else list(range(len(shape)))
-    factors = []
-    for axis, size in zip(axes, sizes, strict=True):
-        times = dims.exact_quotient(size, shape[axis])
-        if not isinstance(times, int) or times < 1:
-            raise Refused(f"axis {axis} of {shape[axis]} becomes {size}, no whole multiple of it")
-        factors.append(times)
+    factors = [
+        _exact_scale(axis, shape[axis], size, fractions=constant)
+        for axis, size in zip(axes, sizes, strict=True)
+    ]
     scales = draft.constant(np.array(factors, np.float32), "scales")
     roi = node.inputs[1]
     region = None if roi.is_empty() else roi
     return draft.op("Resize", node.inputs[0], region, scales, **node.attrs)
+
+
+def _exact_scale(axis: int, source: Dim, size: Dim, *, fractions: bool) -> float:
+    """What a length is multiplied by, exactly: another scale might floor to another length."""
+    times = dims.exact_quotient(size, source)
+    if isinstance(times, int) and times >= 1:
+        return times
+    if fractions and isinstance(size, int) and isinstance(source, int) and size and source:
+        scale = float(np.float32(size / source))
+        if Fraction(scale) == Fraction(size, source):
+            return scale
+        raise Refused(f"axis {axis} of {source} becomes {size}, and no float32 is their quotient")
+    raise Refused(f"axis {axis} of {source} becomes {size}, no whole multiple of it")

@@ -36,7 +36,9 @@ _HELD: Mapping[str, str] = {
     "col2im": "col2im_as_conv_transpose",
     "computed_conv": "computed_1x1_as_matmul computed_conv_any_batch computed_conv_as_matmul",
     "convolution": "aten_convolution output_padding_as_pads",
-    "counted": ("bits_as_products bound_as_clip mod_as_products several_two_by_two top_of_few"),
+    "counted": (
+        "bits_as_products bound_as_clip mod_as_products mod_of_floats several_two_by_two top_of_few"
+    ),
     "cropped": "slice_into_window",
     "directions": "directions_joined with_last_state",
     "dynamic": "stacked_convolution",
@@ -60,7 +62,7 @@ _HELD: Mapping[str, str] = {
         "selected_in_float32 several_in_float32"
     ),
     "in_halves": "computed_in_halves masked_in_halves table_in_halves",
-    "in_int32": "computed_in_int32",
+    "in_int32": "computed_in_int32 inputs_in_int32",
     "indexed": (
         "blocks_as_slices expand_as_product filled_as_expand instance_norm_as_means "
         "one_hot_as_equal place_as_slice tile_as_concat"
@@ -145,6 +147,7 @@ _HELD: Mapping[str, str] = {
     "shape_parts": "part_of_shape sizes_as_numbers",
     "shuffled": "shuffled_behind_conv shuffled_first",
     "siblings": "merge_gemms merge_products parts_as_slices slices_as_split split_with_sizes",
+    "signs": "levels_with_sign",
     "spectra": "frames_as_conv transform_as_product",
     "spelled": (
         "exponentials_as_sum hardmax_as_places log_softmax_as_difference normal_as_quotient "
@@ -174,9 +177,9 @@ _HELD: Mapping[str, str] = {
     "windows": (
         "kernel_of_weight output_padding_in_bounds pad_without_batch pool_in_bounds "
         "pool_without_batch same_as_pads stated_attributes stated_pads "
-        "uneven_pads_apart"
+        "uneven_crop_apart uneven_pads_apart"
     ),
-    "zeros": "plus_zero without_zero_bias zero_state",
+    "zeros": "full_lengths plus_zero without_zero_bias zero_state",
 }
 # Which room of this package has a builder; it is imported when one of its builders is asked for.
 ROOMS: Mapping[str, str] = {name: room for room, names in _HELD.items() for name in names.split()}

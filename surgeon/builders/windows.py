@@ -8,6 +8,7 @@ from typing import Any
 import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
+from surgeon.builders.bench import LARGEST
 from surgeon.builders.parts import Length
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -227,6 +228,29 @@ def uneven_pads_apart(draft: Draft, match: Match) -> gs.Tensor:
     wide = draft.op("Pad", x, draft.constant(rest[0] + rest[1], "pads"))
     y: gs.Tensor = draft.op("Conv", wide, *operands, **{**attributes, "pads": common * 2})
     return y
+
+
+def uneven_crop_apart(draft: Draft, match: Match) -> gs.Tensor:
+    """A ConvTranspose whose pads are the same on both sides, and a Slice of what one has more."""
+    node = match.root
+    attributes = dict(node.attrs)
+    if attribute_of(node, "auto_pad") not in (None, "NOTSET") or attributes.get("output_shape"):
+        raise Refused("its pads are worked out of its lengths")
+    pads = list(attributes.get("pads") or [])
+    front, behind = pads[: len(pads) // 2], pads[len(pads) // 2 :]
+    if front == behind:
+        raise Refused("its pads are the same on both sides")
+    if min(pads) < 0:
+        raise Refused("it adds what its pads take off")
+    common = [min(pair) for pair in zip(front, behind, strict=True)]
+    y: gs.Tensor = draft.op("ConvTranspose", *node.inputs, **{**attributes, "pads": common * 2})
+    axes = [axis for axis, pair in enumerate(zip(front, behind, strict=True)) if len(set(pair)) > 1]
+    starts = [front[axis] - common[axis] for axis in axes]
+    ends = [common[axis] - behind[axis] or LARGEST for axis in axes]
+    places = [axis + 2 for axis in axes]
+    bounds = (draft.constant(starts, "starts"), draft.constant(ends, "ends"))
+    cut: gs.Tensor = draft.op("Slice", y, *bounds, draft.constant(places, "axes"))
+    return cut
 
 
 def output_padding_in_bounds(draft: Draft, match: Match) -> gs.Tensor:

@@ -38,6 +38,9 @@ _MOVES = frozenset(
     "Cast Expand Gather Identity Reshape Slice Split Squeeze Tile Transpose Unsqueeze".split()
 )
 
+_LENGTHS = 4  # the operand of a recurrent layer
+_HOLDS_LENGTHS = frozenset({onnx.TensorProto.INT32, onnx.TensorProto.INT64})
+
 
 def plus_zero(draft: Draft, match: Match) -> gs.Tensor:
     """x + 0.0 is x, but where x is -0.0; and nothing behind it may tell the two apart."""
@@ -181,15 +184,20 @@ def _array(facts: Facts, tensor: gs.Tensor) -> Array | None:
 
 def is_zero(draft: Draft, tensor: gs.Tensor) -> bool:
     """Whether every element is proven to be 0; the replacement then rests on what makes it."""
+    return is_number(draft, tensor, 0)
+
+
+def is_number(draft: Draft, tensor: gs.Tensor, number: int) -> bool:
+    """Whether every element is proven to be this; the replacement then rests on what makes it."""
     waiting, premises = [tensor], {id(tensor): tensor}
     while waiting:
         tensor = waiting.pop()
         array = draft.facts.array(tensor)
         if array is not None:
-            if array.dtype == object or array.any():
+            if array.dtype == object or (array != number).any():
                 return False
             continue
-        for source in _zero_as(tensor):
+        for source in _number_as(draft.facts, tensor, number):
             if source is None:
                 return False
             if id(source) not in premises:
@@ -199,16 +207,49 @@ def is_zero(draft: Draft, tensor: gs.Tensor) -> bool:
     return True
 
 
-def _zero_as(tensor: gs.Tensor) -> Sequence[gs.Tensor | None]:
-    """What has to be 0 for a computed value to be; None where that is not known."""
+def _number_as(facts: Facts, tensor: gs.Tensor, number: int) -> Sequence[gs.Tensor | None]:
+    """What has to be this number for a computed value to be; None where that is not known."""
     producer = maker_of(tensor)
     if producer is None or (producer.domain or "") not in opsets.STANDARD:
         return [None]
     if producer.op == "ConstantOfShape":
-        return [None] if np.any(number_of(producer)) else []
+        return [None] if np.any(number_of(producer) != number) else []
     if producer.op == "Concat":
         return list(producer.inputs)
+    if producer.op == "Cast" and number and facts.of(tensor).dtype not in _HOLDS_LENGTHS:
+        return [None]
     return [producer.inputs[0] if producer.op in _MOVES else None]
+
+
+def full_lengths(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
+    """An LSTM, GRU or RNN whose sequences are as long as its input, which is what it takes unsaid.
+
+    Lengths for a batch that may be another than the input's stay: such a model has no value.
+    """
+    node, facts = match.root, draft.facts
+    operands = [None if t.is_empty() else t for t in node.inputs]
+    lengths = operands[_LENGTHS] if len(operands) > _LENGTHS else None
+    if lengths is None:
+        raise Refused("it is told no lengths")
+    steps, batch = (1, 0) if node.attrs.get("layout") else (0, 1)
+    mine, its = (facts.of(t).shape for t in (lengths, node.inputs[0]))
+    if mine is None or its is None or dims.equal(mine[0], its[batch]) is not True:
+        raise Refused("its lengths may be for another batch than its input has")
+    if not _are_all(draft, lengths, its[steps]):
+        raise Refused("its lengths are not all known to be that of its input")
+    operands[_LENGTHS] = None
+    return _layer_of(draft, node, operands)
+
+
+def _are_all(draft: Draft, lengths: gs.Tensor, steps: dims.Dim) -> bool:
+    """Whether every length is provably this one, a number or a symbol."""
+    if isinstance(steps, int):
+        return is_number(draft, lengths, steps)
+    said = draft.facts.of(lengths).value
+    if said is None or not all(dims.equal(each, steps) is True for each in said.reshape(-1)):
+        return False
+    draft.premises.append(lengths)
+    return True
 
 
 def zero_state(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
@@ -230,9 +271,17 @@ def zero_state(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
         operands[index], dropped = None, True
     if not dropped:
         raise Refused("it begins in nothing, or in what is not proven to be zero")
+    return _layer_of(draft, node, operands)
+
+
+def _layer_of(
+    draft: Draft, node: gs.Node, operands: Sequence[gs.Tensor | None]
+) -> tuple[gs.Tensor, ...]:
+    """The layer of other operands, and as many outputs as the rule names."""
+    count = len(node.outputs)
+    operands = list(operands)
     while operands[-1] is None:
         operands.pop()
-    count = len(node.outputs)
     made = draft.op(node.op, *operands, outputs=count, **node.attrs)
     results = (made,) if count == 1 else tuple(made)
     wanted = 3 if node.op == "LSTM" else 2  # outputs that are left out at the end stand for nothing
