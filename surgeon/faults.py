@@ -14,6 +14,7 @@ _MENDS = (
     ("of input parameter", "operand-types"),
     ("Unsupported model IR version", f"clean --opset {_NEWEST_WIDELY_READ}"),
     ("two nodes with same node name", "clean"),
+    ("Duplicate definition of name", "clean"),  # equal nodes that stand twice
     ("Can't merge shape info", "state-shapes"),
     ("existing shape differ", "state-shapes"),
     ("Incompatible dimensions", ""),  # sizes that do not fit: nobody but the author knows which

@@ -321,6 +321,7 @@ def test_a_norm_of_onnxruntime_in_an_older_opset_leads_to_contrib(tmp_path: Path
     ("body", "hint"),
     [
         ("[one] a = Relu (x) [one] y = Exp (a)", "Try: surgeon apply clean "),
+        ("a = Relu (x) a = Relu (x) y = Exp (a)", "Try: surgeon apply clean "),
         ("a = MatMul (x, x) y = Add (a, a)", "Try: surgeon apply clean ..., or"),
     ],
 )
