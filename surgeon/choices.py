@@ -72,8 +72,18 @@ def check_integer(option: str, given: object) -> None:
 
 
 def several(given: str | Sequence[str]) -> Sequence[str]:
-    """What takes several texts, of which one may stand by itself."""
-    return [given] if isinstance(given, str) else given
+    """What takes several texts, of which one may stand by itself.
+
+    Raises:
+        RecipeError: One is no text.
+    """
+    if isinstance(given, str):
+        return [given]
+    for each in given:
+        if not isinstance(each, str):
+            what = f"`{each!r}` stands where a text is wanted"
+            raise RecipeError(what, where="apply", mend='Give texts, as in `["clean"]`.')
+    return given
 
 
 def check_by_name(**given: object) -> None:

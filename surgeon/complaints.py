@@ -18,7 +18,10 @@ PAGE = "which.md"
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 _WORD = re.compile(r"[^\W\d]\w+")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_CALLED = re.compile(r"[:=_('`\"]\s?$")  # in front of what is named, and behind it
+_CALLED = re.compile(  # in front of what is named, and behind it
+    r"(?:::|[=_('`\"]|(?i:ops?|operators?|op_?types?|layers?)\s?:)\s?$"
+)
+_REFUSED = re.compile(r"(?i:unsupported|unknown|operator|layer|op)\s$")  # in front of no word
 _CALLS = re.compile(r"\s?\(\d+\)|[_'`\"]")
 _FALLBACK = ("aten.", "prim.", "torchvision.", "caffe2.")  # names as functions have, and words
 _QUOTED = re.compile(r"\"([^\"]+)\"")
@@ -38,6 +41,8 @@ _ENGLISH = frozenset(  # operators that a message may speak of as words
     "Gather Clip Transpose Normalizer Scaler Scatter Upsample Resize Binarizer Imputer "
     "Concat".split()
 )
+_TYPES = ("int64", "uint8", "float16", "bfloat16")
+_JOINING = frozenset("And If Not Or Where".split())  # that stand behind any word
 _IN_HELP = 2  # the place of rows that only their help brings
 
 
@@ -99,8 +104,16 @@ def _of_message(rows: Sequence[Complaint], message: str) -> list[Complaint]:
         for each in rows
         if any(_quotes(text, message) for text in _QUOTED.findall(" ".join(each)))
     ]
-    lowered = [name.casefold() for name in operators]
-    about = [each for each in rows if each not in quoted and _place(each, lowered) == 0]
+    names = [rf"\b{re.escape(name)}\b" for name in operators]  # as they are spelled: no words
+    names += [rf"`{re.escape(word)}`" for word in set(_WORD.findall(message))]  # attributes
+    about = [
+        each
+        for each in rows
+        if each not in quoted and any(re.search(name, each.about) for name in names)
+    ]
+    if operators and not quoted:  # else the words of the message are looked for anyway
+        typed = [rf"\b{kind}\b" for kind in _TYPES if re.search(rf"(?i)\b{kind}\b", message)]
+        about += [r for r in rows if r not in about and any(re.search(t, r.about) for t in typed)]
     found = [*quoted, *about, *_of_operators(operators)]
     if not found:
         found = _of_words(rows, message)
@@ -124,6 +137,7 @@ def operators_in(message: str) -> list[str]:
         own = known.get(name.casefold(), "")
         before, behind = message[: match.start()], message[match.end() :]
         called = name != match[0] or _CALLED.search(before) or _CALLS.match(behind)
+        called = called or (name not in _JOINING and _REFUSED.search(before))
         small = name.islower() and len(name) >= _MEANS and _is_compound(own)
         if own and (name == own or small) and (called or own not in _ENGLISH):
             found[own] = None

@@ -75,10 +75,9 @@ def check_way(way: str, target: Path, name: str | None, above: int | None) -> No
                 where=option,
                 mend="Add `--external-data pack`, or leave it out.",
             )
-    if above is not None and above < 1:
-        raise RecipeError(
-            f"`{above}` is no number of bytes", where="--external-above", mend="Say 1 or more."
-        )
+    if above is not None and above < 0:
+        what, mend = f"`{above}` is no number of bytes", "Say 0 for all, or more."
+        raise RecipeError(what, where="--external-above", mend=mend)
     if name is None:
         return
     is_plain = is_inside(name) and "\0" not in name and not {"/", "\\"}.intersection(name)
@@ -164,7 +163,7 @@ class Carrier:
                 small = [each for each in outside if bytes_of(each) < self.above]
                 outside = [each for each in outside if bytes_of(each) >= self.above]
                 _inline(small, self.source or Path(), self.target)
-            least = _SMALL if self.above is None else self.above
+            least = _SMALL if self.above is None else max(1, self.above)  # of 0 bytes none
             self._pack([*outside, *_large(proto, least)], self.name)
             return
         self.carry(external_tensors(proto))

@@ -122,6 +122,7 @@ class Inspection:
         unsorted: Whether a node stands in front of one whose result it reads.
         training: How many Dropouts and BatchNormalizations are in training mode.
         misplaced: Stacks of windows (`unfold`) whose axis PyTorch's exporter misplaced.
+        broken: Why every command but this refuses the file; "" where none does.
         bare_kernels: How many convolutions leave the size of their kernel to the weight.
         below_zero: Inputs and outputs that declare a size below 0, which is read as unknown.
         misfits: Nodes that cannot be as they stand, as far as ONNX's own inference tells; none
@@ -163,6 +164,7 @@ class Inspection:
     unsorted: bool = False
     training: int = 0
     misplaced: tuple[str, ...] = ()
+    broken: str = ""
     bare_kernels: int = 0
     below_zero: tuple[str, ...] = ()
     misfits: tuple[Misfit, ...] = ()
@@ -223,7 +225,8 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
     inputs = inputs_of(proto.graph)
     types, weights = types_given(proto), weights_of(proto.graph)
     made = recipes_of(proto.metadata_props)
-    sound = _is_sound(model)
+    broken = _broken(model)
+    sound = not broken
     left = could_be_left(proto) if sound else {}
     odd = oddities(proto) if sound else Oddities()
     return Inspection(
@@ -259,6 +262,7 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
         unsorted=odd.unsorted,
         training=odd.training,
         misplaced=odd.misplaced,
+        broken=broken,
         bare_kernels=odd.bare,
         below_zero=odd.below_zero,
         misfits=misfits(proto, sound=sound),
@@ -266,12 +270,13 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
     )
 
 
-def _is_sound(model: Model) -> bool:
-    """Whether it is a model throughout; what is in a broken one is shown all the same."""
+def _broken(model: Model) -> str:
+    """Why it is no model throughout; what is in a broken one is shown all the same."""
     try:
-        return model.sound is not None
-    except ModelError:
-        return False
+        model.sound  # noqa: B018 - what it has is looked at, and refused
+    except ModelError as error:
+        return error.what
+    return ""
 
 
 def nodes_of(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:

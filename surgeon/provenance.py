@@ -14,6 +14,7 @@ from typing import Any
 
 OWN = "surgeon."  # how the keys begin by which it is noted in a file what was done
 KEY = "surgeon.log"
+WEIGHTLESS = "surgeon.weights"  # says of a part that its weights were left out
 UNREAD = "surgeon.log.unread"  # where a log goes that is none of ours
 _LARGEST = 1 << 24  # characters of a log that is read
 _LONGEST = 200  # characters of a name

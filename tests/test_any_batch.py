@@ -466,3 +466,19 @@ def test_a_false_type_of_an_output_does_not_keep_the_batch_fixed() -> None:
     assert "element types that outputs declare were false: `y`" in result.report.remarks
     (found,) = ran(made, {"x": np.ones((3, 6), np.float32)})
     assert found.shape == (3, 2, 3)
+
+
+def test_an_output_that_several_items_share_is_not_left_behind() -> None:
+    """It would go on to have as many as the file is for."""
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[2,3,4] x) => (float[2,3,4] y, float[2,1,4] z)
+          <int64[3] s = {2, 1, 1}, float[1,1,4] k = {1, 2, 3, 4}> {
+            e = Tile (k, s)
+            y = Add (x, e)
+            z = Identity (e)
+        }
+    """)
+    result = surgeon.apply(model, "any-batch")
+    assert "output `z` has 2 items" in result.report.failures[0]
+    assert not result.report.changes

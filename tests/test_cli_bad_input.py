@@ -146,6 +146,25 @@ def test_files_that_would_be_written_over(net: Path, double: Path, tmp_path: Pat
     assert not out.exists()
 
 
+def test_data_values_and_what_a_recipe_joins_are_not_written_over(
+    net: Path, double: Path, tmp_path: Path
+) -> None:
+    data, number = tmp_path / "d.npz", tmp_path / "v.npy"
+    np.savez(data, x=np.ones((2, 4), np.float32))
+    np.save(number, np.ones((2, 4), np.float32))
+    said = "the output is the file that is read"
+    refused(run("apply", double, net, data, "--data", data), 5, said)
+    refused(run("apply", double, net, number, "--value", f"x={number}"), 5, said)
+    refused(run("extract", net, data, "--to", "y", "--data", data), 5, said)
+    other = tmp_path / "other.onnx"
+    other.write_bytes(net.read_bytes())
+    recipe = tmp_path / "join.yaml"
+    recipe.write_text("surgeon: 1\nname: join\nallow: [contract]\nbehind: {file: other.onnx}\n")
+    refused(run("apply", recipe, net, other), 5, said)
+    assert other.read_bytes() == net.read_bytes()
+    assert data.read_bytes()[:2] == b"PK"
+
+
 USAGE = {
     "an input that is not there": (["--shape", "xx=1,4"], "the model has no input `xx`"),
     "another rank": (["--shape", "x=1,4,4"], "has 2 dimensions, not 3"),

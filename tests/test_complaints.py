@@ -71,6 +71,11 @@ def test_rows_that_are_about_a_word_stand_before_those_whose_help_names_it() -> 
         ("Pad_Pad_14:out0", "Pad, or pads that are computed"),
         ("onnx_hardsigmoid", "activations"),
         ("operation_type='If'", "an If"),
+        ("Attribute ceil_mode in operator MaxPool is not supported", "pools of `ceil_mode`"),
+        ("Unexpected input data type. Actual: (tensor(double)) , expected:", "inputs or outputs"),
+        ("however 'x' has been used as output names multiple times.", '"Duplicate definition'),
+        ("ML Program: Rank 6 tensor not supported; max rank 5", "products of values"),
+        ("The input shape ['batch', 3] is not support! please set the 'inputs'", "sizes that are"),
         ("Non-zero zero point is not supported", "zero points that are not 0"),
         ("Found invalid zeroPt. zeroPt must be all zeros", "zero points that are not 0"),
     ],
@@ -84,6 +89,9 @@ def test_words_of_english_are_no_operators_where_nothing_calls_them_so() -> None
     assert operators_in("If the Shape does Not fit, Range and Size are wrong") == []
     assert operators_in("No importer registered for op: Mod") == ["Mod"]
     assert operators_in("in `Where`, ONNX::Range and Slice(13)") == ["Where", "Range", "Slice"]
+    assert operators_in("not supported by MNN: Not Support op GRU; Unsupported Range here") == [
+        *("GRU", "Range")
+    ]
     assert operators_in("SimplifiedLayerNormalization, reducel2") == [
         *("SimplifiedLayerNormalization", "ReduceL2")
     ]
@@ -93,6 +101,11 @@ def test_an_operator_that_a_message_names_brings_its_recipes_too() -> None:
     found = complaints(["No Op registered for GridSample with domain_version of 11"])
     assert found[1].about.startswith("GridSample: by cubics")
     assert found[-1].about == "GridSample: recipes with rules about it"
+
+
+def test_a_type_that_a_message_names_counts_beside_an_operator() -> None:
+    found = complaints(["Node /Cast: Unsupported data type INT64 for op Gather"])
+    assert any(each.recipes.startswith("`clean int64-in-int32`") for each in found)
 
 
 def test_a_sentence_about_nothing_finds_nothing() -> None:

@@ -365,3 +365,20 @@ def test_pads_below_zero_that_onnxruntime_refuses_lead_to_plain_conv(tmp_path: P
         surgeon.apply(model, "for-tract")
     assert "in front, which mends that" in refused.value.mend
     assert surgeon.apply(model, "plain-conv", "for-tract").report.status == "runs"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("a = Relu (x) a = Abs (x) y = Exp (a)", "gives `a`, which is there already"),
+        ("a = Add (x, b) b = Neg (a) y = Exp (b)", "the graph has a cycle"),
+        ("y = Add (x, nosuch)", "which nothing gives"),
+    ],
+)
+def test_what_no_command_takes_is_said(body: str, why: str, tmp_path: Path) -> None:
+    found = look(parsed(f"g (float[2,3] x) => (float[2,3] y) {{ {body} }}"), tmp_path)
+    assert why in found.broken
+    text = " ".join(render.text(render.inspection(with_load(found))).split())
+    assert "no command takes it: " in text
+    assert "Try: " not in text
+    assert " more: --verbose" not in text

@@ -190,8 +190,13 @@ def test_options_of_the_data_file_want_one(net: Path, tmp_path: Path) -> None:
         refused(result, 2, "`--external-data keep` packs nothing")
     wrong = run("apply", "clean", net, out, "--external-data", "pack", "--external-above", "x")
     refused(wrong, 2, "`x` is not a number of bytes")
-    with pytest.raises(RecipeError, match=r"^external_above: `0` is no number of bytes"):
-        Model.load(net).save(out, external_data="pack", external_above=0)
+    with pytest.raises(RecipeError, match=r"^external_above: `-1` is no number of bytes"):
+        Model.load(net).save(out, external_data="pack", external_above=-1)
+    every = tmp_path / "every.onnx"
+    done = run("apply", "clean", net, every, "--external-data", "pack", "--external-above", "0")
+    assert done.exit_code == 0, done.output
+    assert all(t.data_location == t.EXTERNAL for t in onnx.load(
+        every, load_external_data=False).graph.initializer)  # fmt: skip
     cut = run(
         *("extract", net, out, "--to", "q", "--external-data", "pack", "--external-name", "w.bin"),
         *("--external-above", "1K"),

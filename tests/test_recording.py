@@ -66,7 +66,8 @@ def test_what_numpy_has_no_dtype_for_is_read_again(kind: str, dtype: str, tmp_pa
 
 def test_where_nothing_runs_nothing_is_written(tmp_path: Path) -> None:
     file, net = tmp_path / "run.npz", parsed(NET)
-    file.write_bytes(b"what was there")
+    np.savez(file, **{"in.x": np.ones(3, np.float32)})
+    was = file.read_bytes()
     unknown = parsed(NET.replace("Relu", "my.Foo").replace("17]", '17, "my": 1]'))
     for other in (unknown, parsed(NET.replace("[n, 2] y", "[n, 2] z").replace("y =", "z ="))):
         with pytest.raises(surgeon.VerifyError, match="nothing was recorded: "):
@@ -85,7 +86,7 @@ def test_where_nothing_runs_nothing_is_written(tmp_path: Path) -> None:
     )
     with pytest.raises(surgeon.RecipeError, match="`x` is no tensor"):
         surgeon.verify(lists, lists, record=file)
-    assert file.read_bytes() == b"what was there"
+    assert file.read_bytes() == was
 
 
 def test_inputs_that_override_weights_are_kept(tmp_path: Path) -> None:
@@ -114,3 +115,24 @@ def test_the_command(tmp_path: Path) -> None:
     assert "the record is the file that is read" in done.output
     assert run("verify", model, model, "--record", model).exit_code == 5
     assert run("verify", model, model, "--record", tmp_path / "no" / "run.npz").exit_code == 5
+    file.write_bytes(b"data of somebody")
+    done = run("verify", model, model, "--record", file)
+    assert done.exit_code == 5
+    assert "a file already that is no recorded run" in done.output.replace("\n", " ")
+    assert file.read_bytes() == b"data of somebody"
+
+
+def test_a_model_whose_data_are_missing_is_named(tmp_path: Path) -> None:
+    whole, outside = tmp_path / "a.onnx", tmp_path / "b.onnx"
+    model = parsed(NET)
+    array = np.ones((64, 64), np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(array, "large"))
+    onnx.save(model, whole)
+    onnx.save(model, outside, save_as_external_data=True, location="w.bin", size_threshold=1)
+    (tmp_path / "w.bin").unlink()
+    for pair in ((outside, whole), (whole, outside)):
+        done = run("verify", *pair)
+        assert done.exit_code == 4, done.output
+        assert "w.bin" in done.output
+        with pytest.raises(surgeon.ModelError, match=r"w\.bin"):
+            surgeon.verify(*pair)

@@ -17,7 +17,8 @@ from truth import parse
 
 import surgeon
 from surgeon.model import Model
-from surgeon.reducing.weightless import MARK, without_weights
+from surgeon.provenance import WEIGHTLESS
+from surgeon.reducing.weightless import without_weights
 from surgeon.runtime import Session
 
 NET = """g (float[n,32] x, bool yes) => (float[n,32] y) <int64[2] flat = {-1, 32}> {
@@ -73,7 +74,7 @@ def test_a_number_stands_for_each_weight_in_bodies_too() -> None:
     session = Session(plain.to_proto())
     given = {"x": np.ones((2, 32), np.float32), "yes": np.array(True)}
     assert np.isfinite(session.run(given)["y"]).all()
-    (said,) = [e.value for e in plain.to_proto().metadata_props if e.key == MARK]
+    (said,) = [e.value for e in plain.to_proto().metadata_props if e.key == WEIGHTLESS]
     assert said == "8192 bytes were left out, and numbers stand in their place: `w`, `v`. It " + (
         "computes something else."
     )
@@ -160,7 +161,7 @@ def test_the_option_and_what_it_tells(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "Its weights (4 KiB) are left out" in " ".join(done.output.split())
     assert target.stat().st_size < 2500
-    assert MARK in {entry.key for entry in onnx.load(target).metadata_props}
+    assert WEIGHTLESS in {entry.key for entry in onnx.load(target).metadata_props}
     told = run("reduce", source, target, *check, "--without-weights", "--json")
     assert json.loads(told.stdout)["weights_left_out"] == 4096
     told = run("reduce", source, target, *check, "--json")

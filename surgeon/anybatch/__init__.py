@@ -87,6 +87,20 @@ def free_batch(
     return model
 
 
+def _see_outputs(flow: Flow, names: Sequence[str]) -> None:
+    """See that no output has what several items share once for each of the file's.
+
+    Raises:
+        SurgeonError: One has; it would stay of that many.
+    """
+    for name in names:
+        if flow.size > 1 and name not in flow.places and flow.length(name) == flow.size:
+            raise refusal(
+                f"output `{name}` has {flow.size} items, made of no input's: it would stay so",
+                "Leave it out (`surgeon extract --to`), or export the model with a dynamic batch.",
+            )
+
+
 def _batched_inputs(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
     constants = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in constants]
@@ -154,6 +168,7 @@ def _followed(model: onnx.ModelProto, inputs: Sequence[str], size: int) -> Flow:
                 furthest, reason = done, str(error)
             choices = flow.other_choices()
         else:
+            _see_outputs(flow, [value.name for value in model.graph.output])
             return flow
     if apart is not None:
         outputs = list(dict.fromkeys(value.name for value in model.graph.output))

@@ -169,6 +169,14 @@ class Flow:
         fixed = [self.add(f"{like}_sizes", np.array(p, np.int64)) if p else "" for p in parts]
         return self.op("Concat", [name for name in (fixed[0], length, fixed[1]) if name], axis=0)
 
+    def length(self, name: str) -> object:
+        """The first dimension of a value; None where it has none, or that is not known."""
+        try:
+            shape = self.shape(name)
+        except Frozen:
+            return None
+        return shape[0] if shape else None
+
     def spread(
         self, name: str, axis: int, like: str, like_axis: int, *, broadcast: bool = False
     ) -> str:

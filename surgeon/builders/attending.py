@@ -41,18 +41,23 @@ def products_as_attention(draft: Draft, match: Match, *, hidden: bool = False) -
         draft: What is written.
         match: The softmax and the product behind it.
         hidden: Whether a mask may hide every key of a query, for which Softmax gives NaN and
-            Attention zeros.
+            Attention zeros; or selects, and may hide what is no number.
     """
     c = Bench(draft)
     shares, value = match.root.inputs[:2]
     softmax = maker_of(shares)
     assert softmax is not None
-    if int(attribute_of(softmax, "axis") or -1) not in (-1, c.rank(shares) - 1):
+    axis = attribute_of(softmax, "axis")
+    if int(-1 if axis is None else axis) not in (-1, c.rank(shares) - 1):
         raise Refused("the softmax is not along the keys")
     scores, mask = _masked(c, softmax.inputs[0])
     rank = c.rank(scores.query)
     if rank not in _RANKS or {c.rank(scores.turned), c.rank(value)} != {rank}:
         raise Refused("queries, keys and values do not all have three axes, or all four")
+    if c.rank(shares) != rank:
+        raise Refused(
+            "what is multiplied with the scores, or added to them, gives them an axis more"
+        )
     query, key = scores.query, _turned_back(c, scores.turned, rank)
     if rank < _RANK:  # batches and heads are one axis, which stands for heads
         query, key, value = (c.unsqueeze(t, [0]) for t in (query, key, value))
@@ -64,9 +69,9 @@ def products_as_attention(draft: Draft, match: Match, *, hidden: bool = False) -
             raise Refused("batches and heads of queries, keys and values may differ")
     if (mask is not None and _may_hide_all(c, mask, c.dtype(query))) != hidden:
         raise Refused(
-            "no mask hides every key of a query, which another rule is for"
+            "no mask hides every key of a query, or a score that is none: another rule is for that"
             if hidden
-            else "its mask may hide every key of a query"
+            else "its mask may hide every key of a query, or scores that are no numbers"
         )
     bias = [] if mask is None else [_bias(c, mask, query, key)]
     made: gs.Tensor = c.op("Attention", query, key, value, *bias, scale=scores.scale)
@@ -104,18 +109,16 @@ def _masked(c: Bench, t: gs.Tensor) -> tuple[_Scores, _Mask | None]:
 
 
 def _may_hide_all(c: Bench, mask: _Mask, dtype: int) -> bool:
-    """Whether minus infinity, or what kernels take for it, may stand for every key of a query."""
-    if mask.hidden is not None and mask.hidden != -math.inf and dtype not in HALVES:
-        return False
+    """Whether minus infinity, or what kernels take for it, may stand for every key of a query.
+
+    What selects scores hides infinite ones too, of which a sum with minus infinity is none.
+    """
     c.draft.premises.append(mask.values)  # as it is made: what is drawn hides anything
-    array = c.facts.array(mask.values)
-    if array is None:
-        return True
     if mask.hidden is not None:
-        shown = array.astype(bool) != mask.where
-    else:
-        shown = array > finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).min
-    return not bool(shown.any(axis=-1).all())
+        return True
+    array = c.facts.array(mask.values)
+    lowest = finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).min
+    return array is None or not bool((array > lowest).any(axis=-1).all())
 
 
 def _bias(c: Bench, mask: _Mask, query: gs.Tensor, key: gs.Tensor) -> gs.Tensor:

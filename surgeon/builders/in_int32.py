@@ -32,6 +32,8 @@ def computed_in_int32(draft: Draft, match: Match) -> Any:
         raise Refused("it computes nothing in int64 that may be int32")
     if not all(facts.of(x).dtype for x in node.inputs if not x.is_empty()):
         raise Refused("the element type of an operand is not known")
+    for x in (x for x, cast in zip(node.inputs, wide, strict=True) if cast):
+        _see_numbers(draft, x)
     operands = [
         draft.op("Cast", x, to=_INT32) if cast else x
         for x, cast in zip(node.inputs, wide, strict=True)
@@ -78,6 +80,19 @@ def _is_input(draft: Draft, x: gs.Tensor) -> bool:
     return given and draft.facts.of(x).dtype == _INT64
 
 
+def _see_numbers(draft: Draft, x: gs.Tensor) -> None:
+    """See that a constant is within 32 bits.
+
+    Raises:
+        Refused: It is not.
+    """
+    values = draft.facts.array(x)
+    if values is None or not values.size:
+        return
+    if values.min() < _ENDS.min or values.max() > _ENDS.max:
+        raise Refused(f"`{x.name}` has numbers of more than 32 bits")
+
+
 def _narrow(draft: Draft, x: gs.Tensor) -> gs.Tensor:
     """A value of int64 in int32: an input cast, what was cast to int64, or a constant."""
     maker, values = maker_of(x), draft.facts.array(x)
@@ -85,8 +100,7 @@ def _narrow(draft: Draft, x: gs.Tensor) -> gs.Tensor:
         cast: gs.Tensor = draft.op("Cast", x, to=_INT32)
         return cast
     if values is not None:
-        if values.size and (values.min() < _ENDS.min or values.max() > _ENDS.max):
-            raise Refused(f"`{x.name}` has numbers of more than 32 bits")
+        _see_numbers(draft, x)
         return draft.constant(values.astype(np.int32))
     if maker is None or maker.op != "Cast" or draft.facts.of(maker.inputs[0]).dtype != _INT32:
         raise Refused(f"`{x.name}` is computed in int64")

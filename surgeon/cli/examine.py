@@ -331,6 +331,9 @@ def show_log(
             place.data(json.dumps(found, indent=2))
         else:
             place.show(render.log(found))
+            said = (e.value for e in loaded.proto.metadata_props if e.key == provenance.WEIGHTLESS)
+            for text in said:
+                place.warn(f"its weights are none of the model's: {render.clean(text)}")
 
 
 def doctor(as_json: options.Json = False) -> None:

@@ -18,7 +18,7 @@ from surgeon.cli.repair import (
     now,
 )
 from surgeon.cli.saving import Carried, ExternalAbove, ExternalData, ExternalName, carrying
-from surgeon.cli.targets import check_log, check_order, check_target
+from surgeon.cli.targets import also_read, check_log, check_order, check_target
 from surgeon.collector import collector_paused
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="The model to cut.", show_default=False)]
@@ -104,7 +104,8 @@ def extract(
         check_order((), named, where="surgeon extract", usage=usage)
         references, space = options.read_references(reference), options.read_size(memory)
         carried = carrying(target, external_data, external_name, external_above)
-        check_target(target, inputs=[source])
+        recorded = references if isinstance(references, list) else ()
+        check_target(target, inputs=[source, *also_read(data, recorded)])
         check_log(log_file, output=target)
         with place.working("load") as progress:
             with collector_paused():

@@ -12,7 +12,7 @@ from surgeon.cli import options, results
 from surgeon.cli.console import desk
 from surgeon.cli.repair import DryRun, Reproducible, now
 from surgeon.cli.saving import Carried, ExternalAbove, ExternalData, ExternalName, carrying
-from surgeon.cli.targets import check_log, check_order, check_target
+from surgeon.cli.targets import also_read, check_log, check_order, check_target
 from surgeon.collector import collector_paused
 
 Source = Annotated[
@@ -102,7 +102,7 @@ def reduce(
         named = {"input": str(source), "output": str(target)}
         check_order((), named, where="surgeon reduce", usage=usage)
         carried = carrying(target, external_data, external_name, external_above)
-        check_target(target, inputs=[source])
+        check_target(target, inputs=[source, *also_read([data] if data else None)])
         check_log(log_file, output=target)
         with place.working("load") as progress:
             with collector_paused():

@@ -20,9 +20,16 @@ from surgeon.cli.saving import (
     carrying,
     read_metadata,
 )
-from surgeon.cli.targets import check_log, check_order, check_report, check_target
+from surgeon.cli.targets import (
+    also_read,
+    check_log,
+    check_order,
+    check_report,
+    check_target,
+    joined,
+)
 from surgeon.collector import collector_paused
-from surgeon.files import back_up, backup_of, is_file
+from surgeon.files import back_up, backup_of
 
 if TYPE_CHECKING:
     from surgeon.surgery import Result
@@ -141,9 +148,12 @@ def apply(
             )
         shapes, references = options.read_shapes(shape), options.read_references(reference)
         recorded = [references] if isinstance(references, str) else references or []
-        read = [source, *(Path(name) for name in [*recipes, *recorded] if is_file(Path(name)))]
+        values = options.read_values(value)
+        read = [source, *also_read(recipes, recorded, data, values.values())]
         carried = carrying(target, external_data, external_name, external_above)
         check_target(target, inputs=read[1:] if in_place else read, in_place=True)
+        if target.exists():
+            check_target(target, inputs=joined(recipes))
         check_log(log_file, output=target, report=report)
         if in_place and not no_backup:
             backup_of(target)
@@ -158,7 +168,7 @@ def apply(
             limits={"timeout": timeout, "memory": options.read_size(memory)},
             shape=shapes,
             assume=assume or (),
-            values=options.read_values(value),
+            values=values,
             allow=[kind.value for kind in allow or ()],
             without=without or (),
             keep=keep or (),

@@ -47,8 +47,8 @@ ExternalAbove = Annotated[
     typer.Option(
         "--external-above",
         metavar="BYTES",
-        help="From which size on `pack` puts weights into its file (`16M`); smaller ones go into "
-        "OUT itself.",
+        help="From which size on `pack` puts weights into its file, as `16M`; smaller ones go into "
+        "OUT itself. Without it those of 1K and more, and all that came from files.",
         rich_help_panel="Output",
     ),
 ]
@@ -102,6 +102,7 @@ def carrying(target: Path, way: Carried, name: str | None, above: str | None) ->
     """
     from surgeon.external import check_way
 
-    least = options.read_size(above, where="--external-above", what="number of bytes", like="16M")
+    like = {"where": "--external-above", "what": "number of bytes", "like": "16M"}
+    least = 0 if above is not None and above.strip() == "0" else options.read_size(above, **like)
     check_way(way.value, target, name, least)
     return {"external_data": way.value, "external_name": name, "external_above": least}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from surgeon.cli.console import UsageError
 from surgeon.errors import OutputError
-from surgeon.files import is_stream, streamed
+from surgeon.files import is_file, is_stream, streamed
 
 REPORTS = (".json", ".html", ".txt")
 RECIPES = (".yaml", ".yml")
@@ -34,6 +34,23 @@ def check_order(
     model = next((name for name in recipes if name.lower().endswith(".onnx")), None)
     if model is not None:
         raise UsageError(f"`{model}` stands where a recipe is wanted", where=where, mend=usage)
+
+
+def also_read(*groups: Iterable[str | Path] | None) -> list[Path]:
+    """The files among what options name: data, recorded outputs, values."""
+    return [Path(each) for group in groups for each in group or () if is_file(Path(each))]
+
+
+def joined(recipes: Sequence[str]) -> list[Path]:
+    """The models that recipes put in front of another, or behind it.
+
+    Raises:
+        RecipeError: There is no such recipe, or it is wrong.
+    """
+    from surgeon.recipe import Recipe
+
+    extensions = (each for name in recipes for each in Recipe.load(name).extensions)
+    return [each.path for each in extensions if each.file]
 
 
 def check_target(

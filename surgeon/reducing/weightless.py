@@ -17,11 +17,10 @@ from surgeon.errors import few
 from surgeon.external import values_of
 from surgeon.model import Model
 from surgeon.nested import every_body, every_node
-from surgeon.provenance import OWN
+from surgeon.provenance import WEIGHTLESS
 from surgeon.stored import bytes_of
 from surgeon.writer import set_property
 
-MARK = f"{OWN}weights"  # the entry of metadata that says so
 _LEAST = 1 << 10  # bytes: what is smaller are axes, shapes and scales more often than weights
 _KINDS = frozenset(  # whole numbers of many bits are places and sizes, which are no weights
     {
@@ -64,7 +63,7 @@ def without_weights(model: Model) -> tuple[Model, int]:
         return model, 0
     total = sum(gone.values())
     said = f"{total} bytes were left out, and numbers stand in their place: {few([*gone])}"
-    set_property(proto.metadata_props, MARK, f"{said}. It computes something else.")
+    set_property(proto.metadata_props, WEIGHTLESS, f"{said}. It computes something else.")
     found = Model(proto, folder=model.folder)
     found.changed, found.stamps = True, dict(model.stamps)
     return found, total

@@ -247,7 +247,7 @@ def _of_misfits(found: Inspection, *, verbose: bool) -> Iterator[RenderableType]
             table.add_row(name, Text(words.name(each.operator)), Text(words.clean(each.what)))
         yield Text("nodes that cannot be so, as ONNX infers types and shapes:", "yellow")
         yield Padding(table, (0, 0, 0, 2))
-        if rest := len(found.misfits) - most:
+        if (rest := len(found.misfits) - most) > 0:
             yield Text(f"and {rest:,} more: --verbose shows them", "dim")
     if found.unread:
         count = words.count(len(found.unread), "node leads", "nodes lead")
@@ -261,6 +261,8 @@ def _fails_in_float64(found: Inspection) -> bool:
 
 
 def _next_step(found: Inspection, *, verbose: bool) -> Text | None:
+    if found.broken:
+        return Text(f"no command takes it: {words.clean(found.broken)}", "yellow")
     last = "float64-in-float32 --allow approximate" if _fails_in_float64(found) else "aten"
     last = last if (mend := mend_of(found.fault)) is None else mend
     if found.opsets.get("ai.onnx", _RUN) < _RUN and not found.foreign:

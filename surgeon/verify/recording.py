@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from surgeon.errors import RecipeError, VerifyError
+from surgeon.errors import OutputError, RecipeError, VerifyError
 from surgeon.files import write_whole
 
 RECORD = "--record"
@@ -40,10 +41,17 @@ def check_record(path: Path, model: onnx.ModelProto, *, recorded: bool) -> None:
 
     Raises:
         RecipeError: It is no .npz file, it has what such a file cannot hold, or nothing is run.
+        OutputError: Something else is there.
     """
     if path.suffix != ".npz":
         what, mend = "a run is recorded in an .npz file", f"Name it `{path.stem or 'run'}.npz`."
         raise RecipeError(what, where=f"{RECORD} {path}", mend=mend)
+    if path.exists() and not _is_record(path):
+        raise OutputError(
+            "there is a file already that is no recorded run",
+            where=f"{RECORD} {path}",
+            mend="Name another, or take it away.",
+        )
     if recorded:
         raise RecipeError(
             "with recorded outputs the original is not run",
@@ -57,6 +65,15 @@ def check_record(path: Path, model: onnx.ModelProto, *, recorded: bool) -> None:
                 where=RECORD,
                 mend="Cut it off, `surgeon extract --to`, and record the rest.",
             )
+
+
+def _is_record(path: Path) -> bool:
+    """Whether a file holds a run, which another may take the place of."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return all(name.startswith(("in.", "out.")) for name in arrays.files)
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile):
+        return False
 
 
 def write_record(path: Path | None, first: First | None, why: str) -> None:

@@ -14,6 +14,8 @@ from surgeon.chance import drawn_outputs
 from surgeon.choices import Data, Reference
 from surgeon.difference.among import constants_apart
 from surgeon.errors import ForeignError, MemoryUp, SurgeonError, TimeUp
+from surgeon.external import external_tensors, locations
+from surgeon.files import external_path
 from surgeon.isolation import isolation
 from surgeon.meanings import Meanings
 from surgeon.model import Model, ModelLike
@@ -352,6 +354,14 @@ def _loads(model: onnx.ModelProto, folder: Path | None) -> bool:
 
 
 def load(model: ModelLike, folder: Path | None) -> tuple[onnx.ModelProto, Path | None]:
-    """A model as `verify` takes it, and where its external data lie."""
+    """A model as `verify` takes it, and where its external data lie.
+
+    Raises:
+        ModelError: It cannot be read, or a data file is missing or outside its folder.
+    """
     loaded = Model.of(model)
-    return loaded.proto, folder or loaded.folder
+    folder = folder or loaded.folder
+    if folder is not None:
+        for location in sorted(locations(external_tensors(loaded.proto))):
+            external_path(location, folder)
+    return loaded.proto, folder
