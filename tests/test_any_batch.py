@@ -470,7 +470,7 @@ def test_a_false_type_of_an_output_does_not_keep_the_batch_fixed() -> None:
 
 def test_an_output_that_several_items_share_is_not_left_behind() -> None:
     """It would go on to have as many as the file is for."""
-    model = parser.parse_model("""
+    model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["": 17]>
         g (float[2,3,4] x) => (float[2,3,4] y, float[2,1,4] z)
           <int64[3] s = {2, 1, 1}, float[1,1,4] k = {1, 2, 3, 4}> {
