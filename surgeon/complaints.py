@@ -136,8 +136,8 @@ def operators_in(message: str) -> list[str]:
         name = match[0].removeprefix("import")
         own = known.get(name.casefold(), "")
         before, behind = message[: match.start()], message[match.end() :]
-        called = name != match[0] or _CALLED.search(before) or _CALLS.match(behind)
-        called = called or (name not in _JOINING and _REFUSED.search(before))
+        called = bool(name != match[0] or _CALLED.search(before) or _CALLS.match(behind))
+        called |= name not in _JOINING and bool(_REFUSED.search(before))
         small = name.islower() and len(name) >= _MEANS and _is_compound(own)
         if own and (name == own or small) and (called or own not in _ENGLISH):
             found[own] = None

@@ -315,7 +315,7 @@ def test_batches_that_are_added_fit_in_front_of_a_norm() -> None:
         <float[2,2] k = {1, 2, 3, 4}, float[2] w = {1, 2}, float[2] z = {0.5, 1}> {
             e = Add (a, b)
             f = MatMul (a, k)
-            y = com.microsoft.SkipLayerNormalization (f, e, w, z)
+            y = com.microsoft.SkipLayerNormalization <epsilon = 0.1> (f, e, w, z)
         }"""
     report = surgeon.apply(onnx.parser.parse_model(text), "contrib").report
     assert not report.refusals

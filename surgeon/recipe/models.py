@@ -11,13 +11,13 @@ Words = str | int | float | bool
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
 
 
 class BuilderModel(BaseModel):
     """A replacement computed by a builder; further keys are its arguments, as expressions."""
 
-    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True, protected_namespaces=())
     __pydantic_extra__: dict[str, Words] = Field(init=False)
 
     build: str = Field(description="The builder's name.")
