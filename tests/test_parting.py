@@ -131,6 +131,15 @@ def test_what_is_allowed_to_differ_is_passed_over(tmp_path: Path) -> None:
         assert plain["parting"]["differs"]["name"] == differs
 
 
+def test_what_halves_on_the_way_explain_is_no_parting() -> None:
+    first = model_of("float[n,3] x", "a = Mul (x, c) y = Neg (a)", "y", constants={"c": F32(0.3)})
+    text = "h = Cast <to = 10> (x) a = Mul (h, c) b = Neg (a) y = Cast <to = 1> (b)"
+    second = model_of("float[n,3] x", text, "y", constants={"c": np.float16(0.3)})
+    verdict = verify(first, second)
+    assert verdict.status == "differs"
+    assert bisect(first, second, verdict) is None
+
+
 @pytest.mark.parametrize("ends", ["float16", "float"])
 def test_a_network_in_halves_is_searched_too(ends: str) -> None:
     """Where another tool has made it, and its values are called otherwise."""

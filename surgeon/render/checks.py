@@ -47,7 +47,8 @@ def verdict(found: Verdict) -> RenderableType:
 def parting(found: Parting | None) -> RenderableType:
     """The last values that agree, the first that differs, and what lies between."""
     if found is None:
-        return Text("no value to bisect: no input is known on which both run and differ")
+        said = "none is known that differs, where both run, by more than halves on the way explain"
+        return Text(f"no value to bisect: {said}")
     name = words.name(found.differs.name)
     called = "" if found.other == found.differs.name else f" (`{words.name(found.other)}` in B)"
     head = Text.assemble("the models part at ", (f"`{name}`", "bold red"), called)

@@ -22,6 +22,7 @@ from surgeon.reference import libraries, open_reference
 from surgeon.reference.arguments import decode, is_foreign
 from surgeon.reference.plan import reads, without_calls
 from surgeon.verify.compare import compare_arrays
+from surgeon.verify.precision import allowed, coarse_values
 from surgeon.verify.retyped import Retyped, of_one_width, retyped_ends
 from surgeon.verify.verdict import OutputCheck, plain_check
 
@@ -124,6 +125,7 @@ class _Side:
         self.makers = {name: node for node in self.nodes for name in node.output if name}
         self.outputs = [value.name for value in model.graph.output]
         self.graph = model.graph
+        self.coarse = coarse_values(model)
         self._model, self._folder, self._ends = model, folder, ends
 
     def run(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -242,6 +244,8 @@ class _Search:
             return
         for place, pair in zip(places, pairs, strict=True):
             other, coarse = of_one_width(wanted[pair.first], found[pair.second])
+            halves = self.models[1].coarse.get(pair.second, "")
+            coarse = max(coarse, allowed(wanted[pair.first], halves, 0.0) or 0.0)
             arrays, least = (pair.first, wanted[pair.first], other), max(self.tolerance, coarse)
             check = compare_arrays(*arrays)
             if not check.agrees and check.tolerance < least:

@@ -33,7 +33,13 @@ def coarsest_tolerance(model: onnx.ModelProto) -> float:
 
 
 def coarse_outputs(model: onnx.ModelProto) -> dict[str, str]:
-    """The outputs of a whole model that are computed by way of halves, and the dtype of those.
+    """The outputs of a whole model that are computed by way of halves, and the dtype of those."""
+    found = coarse_values(model)
+    return {v.name: found[v.name] for v in model.graph.output if v.name in found}
+
+
+def coarse_values(model: onnx.ModelProto) -> dict[str, str]:
+    """The values of the main graph that are computed by way of halves, and the dtype of those.
 
     What is computed of float32 goes to halves by a Cast alone; one of a constant is weights that
     are kept as halves, and says nothing of what is computed of them.
@@ -53,7 +59,7 @@ def coarse_outputs(model: onnx.ModelProto) -> dict[str, str]:
             if kinds:
                 coarsest = max(kinds, key=lambda kind: TOLERANCES[kind])
                 found.update(dict.fromkeys(node.output, coarsest))
-    return {v.name: found[v.name] for v in model.graph.output if v.name in found}
+    return found
 
 
 def _cast_to(node: onnx.NodeProto) -> int:
