@@ -37,6 +37,7 @@ _TEXTS = {
     "--from": "inputs",
     "--to": "outputs",
     "--outputs-of": "outputs_of",
+    "--weights-as-inputs": "weights_as_inputs",
     "--state": "state",
 }
 _NUMBERS = {
@@ -47,7 +48,7 @@ _NUMBERS = {
     "--memory": "memory",
     "--most": "most",
 }
-_ALWAYS_SEVERAL = ("--custom", "--from", "--to", "--outputs-of")
+_ALWAYS_SEVERAL = ("--custom", "--from", "--to", "--outputs-of", "--weights-as-inputs")
 _REPORT = "--report"  # which an error carries
 _CODE = re.compile(r"`(--[^`]+)`")
 

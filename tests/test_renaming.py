@@ -45,6 +45,7 @@ REFUSED_NAMES = {
     "{xx: y2}": "nothing is called `xx`",
     "{x: h}": "`h` is a name already",
     "{x: a1, y: a1}": "two get one name",
+    '{N: "4"}': "no name of a size",
 }
 
 

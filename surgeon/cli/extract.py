@@ -62,7 +62,7 @@ WeightsAsInputs = Annotated[
         "--weights-as-inputs",
         metavar="NAME",
         help="Weights that the part is given, and no longer has: adapters that are exchanged, say. "
-        "'*' stands for any text, as in '*lora*'.",
+        "`*` stands for any text, as in `*lora*`.",
         show_default=False,
     ),
 ]

@@ -20,6 +20,7 @@ from surgeon.steps.asread import Handed, Layer
 STEP = "plain-names"
 WHY = "ONNX's own document wants identifiers, and what makes source code of a model does too."
 RENAME = "rename"
+_SIZE = 2  # where names of sizes are, behind those of values and of nodes
 ASKED = "It was asked for."
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STRANGE = re.compile(r"[^A-Za-z0-9_]+")
@@ -68,7 +69,7 @@ def rename_some(
     )
     found: tuple[dict[str, str], ...] = ({}, {}, {})
     for old, new in names.items():
-        kinds = [at for at in (0, 1) if old in known[at]] or [2]
+        kinds = [at for at in (0, 1) if old in known[at]] or [_SIZE]
         if old not in known[kinds[0]]:
             mend = suggest(old, set().union(*known), "`surgeon inspect` shows what there is.")
             raise SurgeonError(f"nothing is called `{old}`", where=RENAME, mend=mend)
@@ -76,6 +77,9 @@ def rename_some(
             if new in known[at] and new not in names:
                 mend = "Give it another, or rename that one too."
                 raise SurgeonError(f"`{new}` is a name already", where=RENAME, mend=mend)
+            if at == _SIZE and new.isdecimal():
+                what, mend = f"`{new}` is a number", "A size is fixed by `--shape`."
+                raise SurgeonError(f"{what}, and no name of a size", where=RENAME, mend=mend)
             found[at][old] = new
     if len({*names.values()}) < len(names):
         raise SurgeonError("two get one name", where=RENAME, mend="Give each its own.")
