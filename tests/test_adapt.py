@@ -49,6 +49,7 @@ def lacks(*refused: str) -> Callable[[Path], bool]:
     return lambda path: operators(path).isdisjoint(refused)
 
 
+@pytest.mark.slow
 def test_one_recipe_for_each_place_and_none_in_vain(tmp_path: Path) -> None:
     passes = lacks("HardSwish", "Softplus")
     found = surgeon.adapt(model_of(CHAIN), passes)

@@ -125,6 +125,7 @@ def test_a_model_of_constants_alone_has_no_part() -> None:
     assert (found.nodes, found.of) == ((), 0)
 
 
+@pytest.mark.slow
 def test_runs_are_counted() -> None:
     asked: list[int] = []
 

@@ -147,6 +147,7 @@ def test_data_outside_are_left_out_too(tmp_path: Path) -> None:
     Session(tmp_path / "part.onnx")
 
 
+@pytest.mark.slow
 def test_the_option_and_what_it_tells(tmp_path: Path) -> None:
     source, target, script = tmp_path / "m.onnx", tmp_path / "p.onnx", tmp_path / "runtime.py"
     onnx.save(net(), source)
