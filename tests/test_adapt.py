@@ -101,6 +101,7 @@ def test_nodes_of_pytorchs_own_are_replaced_first() -> None:
     assert found.recipes == ("aten",)
 
 
+@pytest.mark.slow
 def test_what_has_to_be_allowed_is_said_and_taken_when_it_is() -> None:
     with pytest.raises(UnfitError, match="Erf") as caught:
         surgeon.adapt(model_of(CHAIN), lacks("Erf"))

@@ -27,6 +27,7 @@ g (float[2,3,4] x, float[N] unread) => (float[A,B] y) {
 }"""
 
 
+@pytest.mark.slow
 def test_a_shape_chain_goes_and_the_interface_stays() -> None:
     model = onnx.parser.parse_model(CHAIN)
     model.metadata_props.add(key="who", value="me")

@@ -80,6 +80,7 @@ def test_a_number_stands_for_each_weight_in_bodies_too() -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_does_not_fail_without_its_weights_keeps_them() -> None:
     """A runtime that refuses a large initializer."""
 
