@@ -42,6 +42,7 @@ class Ends:
                     self.constants[node.output[0]] = attribute.t
         self.outputs = {value.name for value in self.graph.output}
         self._index: dict[str, list[onnx.NodeProto | None]] | None = None
+        self._makers: dict[str, onnx.NodeProto] | None = None
 
     def cast_of(self, value: onnx.ValueInfoProto) -> onnx.NodeProto | None:
         """Take out the Cast to float or int32 that an input comes to, behind moves of elements."""
@@ -81,7 +82,7 @@ class Ends:
     def widen_output(self, value: onnx.ValueInfoProto) -> onnx.NodeProto | None:
         """Give an output of halves as float32."""
         given = value.type.tensor_type.elem_type
-        if given not in _HALVES or not any(value.name in node.output for node in self.graph.node):
+        if given not in _HALVES or value.name not in self._made:
             return None
         inner = self._unused(f"{value.name}/half")
         self._call(value.name, inner)
@@ -167,8 +168,7 @@ class Ends:
         None where something else reads what one of them gives, or what the first reads is an
         output itself, or no node makes it.
         """
-        makers = {made: node for node in self.graph.node for made in node.output}
-        found: list[onnx.NodeProto] = []
+        makers, found = self._made, list[onnx.NodeProto]()
         node = makers.get(name)
         while node is not None:
             alone = len(self._readers(name)) + (name in self.outputs) == 1
@@ -252,6 +252,13 @@ class Ends:
         self.constants[made] = tensor
         return made
 
+    @property
+    def _made(self) -> dict[str, onnx.NodeProto]:
+        """The node that makes each value."""
+        if self._makers is None:
+            self._makers = {made: node for node in self.graph.node for made in node.output}
+        return self._makers
+
     def _unused(self, name: str) -> str:
         return unused(name, set(names_of_values(self.graph)))
 
@@ -263,11 +270,11 @@ class Ends:
 
     def _call(self, old: str, new: str) -> None:
         rename(self.graph, old, new)
-        self._index = None
+        self._index = self._makers = None
 
     def _drop(self, node: onnx.NodeProto, names: Sequence[str]) -> None:
         self.graph.node.remove(node)
-        self._index = None
+        self._index = self._makers = None
         kept = [value for value in self.graph.value_info if value.name not in names]
         del self.graph.value_info[:]
         self.graph.value_info.extend(kept)
