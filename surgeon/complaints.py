@@ -24,6 +24,7 @@ _CALLED = re.compile(  # in front of what is named, and behind it
 _REFUSED = re.compile(r"(?i:unsupported|unknown|operator|layer|op)\s$")  # in front of no word
 _CALLS = re.compile(r"\s?\(\d+\)|[_'`\"]")
 _FALLBACK = ("aten.", "prim.", "torchvision.", "caffe2.")  # names as functions have, and words
+_NEAR = 20  # characters in front of a name in which what calls it stands
 _QUOTED = re.compile(r"\"([^\"]+)\"")
 _MEANS = 4  # letters: shorter names in small letters are words of something else
 _LEAST, _NEARLY, _MOST = 2.0, 0.7, 4  # what a row is worth at least, of the best one; rows
@@ -135,8 +136,9 @@ def operators_in(message: str) -> list[str]:
     for match in _NAME.finditer(message):
         name = match[0].removeprefix("import")
         own = known.get(name.casefold(), "")
-        before, behind = message[: match.start()], message[match.end() :]
-        called = bool(name != match[0] or _CALLED.search(before) or _CALLS.match(behind))
+        before = message[max(0, match.start() - _NEAR) : match.start()]
+        called = name != match[0] or bool(_CALLED.search(before))
+        called |= bool(_CALLS.match(message, match.end()))
         called |= name not in _JOINING and bool(_REFUSED.search(before))
         small = name.islower() and len(name) >= _MEANS and _is_compound(own)
         if own and (name == own or small) and (called or own not in _ENGLISH):

@@ -117,10 +117,10 @@ def batch(
     retry: str | None = None,
     only_changed: bool = False,
     shape: Mapping[str, Sequence[int | str]] | None = None,
-    assume: Sequence[str] = (),
+    assume: str | Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
-    allow: Sequence[str] = (),
-    without: Sequence[str] = (),
+    allow: str | Sequence[str] = (),
+    without: str | Sequence[str] = (),
     keep: str | Sequence[str] = (),
     verify: bool = True,
     reference: str | None = None,
@@ -178,6 +178,7 @@ def batch(
     """
     place = _target(near(os.fspath(source)), near(os.fspath(dest)))
     plans = [Recipe.load(os.fspath(name)) for name in _names(recipes)]
+    assume, allow, without, keep = map(several, (assume, allow, without, keep))
     fewer(plans, without)
     if retry is not None:
         check_choice("retry", retry, RETRY)
@@ -195,7 +196,7 @@ def batch(
         "values": dict(values or {}),
         "allow": sorted(allow),
         "without": list(without),
-        "keep": list(several(keep)),
+        "keep": list(keep),
         "verify": verify,
         "reference": reference,
         "require": require,
