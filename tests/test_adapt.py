@@ -112,6 +112,7 @@ def test_what_has_to_be_allowed_is_said_and_taken_when_it_is() -> None:
     assert found.recipes == (last.waiting[0].recipe,)
 
 
+@pytest.mark.slow
 def test_where_nothing_helps_the_place_is_named() -> None:
     with pytest.raises(UnfitError, match=r"`a \(Relu\)`") as caught:
         surgeon.adapt(model_of(CHAIN), lacks("HardSwish", "Relu"))
@@ -131,6 +132,7 @@ def test_a_recipe_that_helps_the_part_alone_makes_room_for_another() -> None:
     assert found.recipes
 
 
+@pytest.mark.slow
 def test_the_users_recipes_come_first_and_stay() -> None:
     found = surgeon.adapt(model_of(CHAIN), lacks("HardSwish"), "opset-19")
     assert found.recipes[0] == "opset-19"

@@ -90,6 +90,7 @@ def test_what_may_be_null_says_so() -> None:
     assert told["surgeon batch"]["outcome"] == "text"
 
 
+@pytest.mark.slow
 def test_inspect(model: Path) -> None:
     found = _run("inspect", model, "--target", "tensorrt-8.6")
     assert found.keys() == _keys("inspect") - {"division"}

@@ -337,6 +337,7 @@ def test_inputs_that_nothing_reads_leave() -> None:
     assert "something reads every input" in with_all.report.failures[0]
 
 
+@pytest.mark.slow
 def test_constants_among_the_inputs_leave() -> None:
     model = parser.parse_model("""
         <ir_version: 8, opset_import: ["": 13]>

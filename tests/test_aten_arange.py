@@ -58,6 +58,7 @@ def test_all_bounds_computed(kind: Any, dtype: int | None, bounds: Any, opset: i
         close(y, its)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opset", [9, 11, 18])
 def test_one_bound_computed(opset: int) -> None:
     """A step of 0.7 is 0.699999988 in single precision, of which 7 holds one more."""

@@ -254,6 +254,7 @@ def test_a_change_promises_nothing() -> None:
         recipe(f"{NO_SOFTMAX}\n{NO_SOFTMAX}")
 
 
+@pytest.mark.slow
 def test_in_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     onnx.save(net(), "net.onnx")

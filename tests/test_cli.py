@@ -224,6 +224,7 @@ def test_a_reader_of_progress_that_leaves_stops_no_batch(tmp_path: Path) -> None
     assert {path.name for path in out.iterdir()} >= {"one.onnx", "two.onnx", "report.html"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 def test_a_full_disk_for_what_is_said_is_no_bug() -> None:
     command = [sys.executable, "-m", "surgeon", "recipes", "schema"]
@@ -254,6 +255,7 @@ def test_help_in_letters_that_a_terminal_lacks() -> None:
     assert "130 interrupted" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="nobody asks a process to end there")
 def test_who_is_asked_to_end_ends_what_it_runs(net: Path, tmp_path: Path) -> None:
     """As `timeout` and runners of CI ask: a runtime's tool would stay on the accelerator."""

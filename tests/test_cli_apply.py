@@ -132,6 +132,7 @@ def test_a_file_that_was_there_survives_a_result_that_differs(net: Path, tmp_pat
     assert out.read_bytes() == b"precious"
 
 
+@pytest.mark.slow
 def test_two_recorded_files(net: Path, double: Path, tmp_path: Path) -> None:
     files = []
     for rows in (1, 3):
@@ -191,6 +192,7 @@ def test_the_report_says_what_was_saved(
     assert (plain["saved"], plain["error"]["exit_code"]) == (None, 5)
 
 
+@pytest.mark.slow
 def test_where_the_report_cannot_be_written_the_output_stays(
     net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

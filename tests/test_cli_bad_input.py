@@ -237,6 +237,7 @@ def test_a_name_that_no_file_can_have(
     refused(run(*arguments[command]), 2, "no file can have a name as long as this")
 
 
+@pytest.mark.slow
 def test_names_of_strangers_reach_no_terminal(double: Path, tmp_path: Path) -> None:
     model = onnx.parser.parse_model(
         f"{HEAD} net (float[n] x) => (float[n] y) {{a = Neg(x) b = Neg(a) y = Sin(b)}}"

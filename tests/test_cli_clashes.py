@@ -74,6 +74,7 @@ def test_data_whose_sizes_are_named_by_the_user(net: Path, double: Path, data: P
     assert run("verify", net, net, *told, "--assume", "t == 3").exit_code == 0
 
 
+@pytest.mark.slow
 def test_what_is_assumed_is_so_of_the_shapes_given(net: Path, double: Path) -> None:
     output = net.with_name("o.onnx")
     for fact, code in (("n == 2", 2), ("n >= 2", 2), ("n == 1", 0), ("n <= 1", 0)):
@@ -160,6 +161,7 @@ def test_a_stream_is_no_place_for_a_model(net: Path, double: Path, tmp_path: Pat
         surgeon.apply(net, double, verify=False).model.save("/dev/surgeon-test.onnx")
 
 
+@pytest.mark.slow
 def test_a_rule_is_left_out_of_one_file_and_of_many(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     body = "g (float[2,3] x) => (float[2,3] y) { t = Tanh (x) a = Abs (t) y = Abs (a) }"

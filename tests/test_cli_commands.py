@@ -10,6 +10,7 @@ from command_files import ONE_RULE, net, recipe, refused, save
 __all__ = ["net"]  # a fixture of `command_files`
 
 
+@pytest.mark.slow
 def test_verify_tells_equal_from_different(net: Path, tmp_path: Path) -> None:
     body = "net (float[n,4] x) => (float[n,4] y) {c = Sin(x) y = Add(x, c)}"
     same = save(tmp_path / "same.onnx", body)

@@ -53,6 +53,7 @@ def by_identity(found: Match) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_bundled_patterns_bind_as_the_search_does(path: Path) -> None:
     facts, tensors = infer(onnx.load(path))

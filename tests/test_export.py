@@ -62,6 +62,7 @@ def test_refuses_a_folder_as_the_file(tmp_path: Path) -> None:
         export(None, (), tmp_path)
 
 
+@pytest.mark.slow
 def test_records_what_the_file_computes_at_every_size(
     torch: Any, module: Modules, tmp_path: Path
 ) -> None:

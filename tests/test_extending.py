@@ -299,6 +299,7 @@ def test_a_recipe_that_does_not_say_so_changes_no_interface() -> None:
     assert surgeon.apply(image(), silent, allow=["contract"]).report.changes
 
 
+@pytest.mark.slow
 def test_a_folder_of_models_of_which_one_does_not_fit(tmp_path: Path) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     source.mkdir()

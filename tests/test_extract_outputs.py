@@ -116,6 +116,7 @@ def test_values_of_bodies_are_none_of_the_main_graphs() -> None:
         surgeon.extract(parsed(BODIES), outputs_of="Cos")
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     source, target = tmp_path / "in.onnx", tmp_path / "all.onnx"
     onnx.save(parsed(NET), source)

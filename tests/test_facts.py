@@ -116,6 +116,7 @@ def _hold_chain(proto: onnx.ModelProto) -> None:
     assert held.wrong == []
 
 
+@pytest.mark.slow
 @settings(max_examples=120, suppress_health_check=[HealthCheck.filter_too_much])
 @given(chains())
 def test_facts_of_graphs_drawn_at_random(proto: onnx.ModelProto) -> None:

@@ -221,6 +221,7 @@ def test_a_target_that_there_is_not(model: Path) -> None:
         surgeon.apply(model, "clean", target="chrome")
 
 
+@pytest.mark.slow
 def test_a_folder_of_models(model: Path, tmp_path: Path) -> None:
     models = tmp_path / "models"
     models.mkdir()

@@ -121,6 +121,7 @@ def test_numbers_that_no_onnx_knows_are_no_traceback() -> None:
     assert surgeon.inspect(model).unread == ("foo", "u")
 
 
+@pytest.mark.slow
 def test_the_command_lists_them(tmp_path: Path) -> None:
     path = tmp_path / "a.onnx"
     onnx.save(onnx.parser.parse_model(HEAD + WRONG), path)

@@ -114,6 +114,7 @@ def test_external_data_behind_a_link_out_of_the_folder(tmp_path: Path) -> None:
     assert caught.value.what == "external data `data.bin` is a link out of the model's folder"
 
 
+@pytest.mark.slow
 def test_the_data_beside_a_saved_model_are_named(tmp_path: Path) -> None:
     source = external(tmp_path / "a")
     result = run("apply", "no-ops", source, tmp_path / "b.onnx")

@@ -37,6 +37,7 @@ def rewritten(path: Path) -> surgeon.Model:
     return model
 
 
+@pytest.mark.slow
 def test_a_result_is_worked_on_as_it_stands(tmp_path: Path) -> None:
     model = rewritten(tmp_path / "in.onnx")
     again = surgeon.apply(model, "clean")
@@ -104,6 +105,7 @@ def test_a_result_goes_on_in_graphsurgeon_and_back(tmp_path: Path) -> None:
     assert operators(result.model.to_proto()) == {"Relu", "Mul", "Add", "Clip", "Abs"}
 
 
+@pytest.mark.slow
 def test_the_text_of_what_a_call_gives(tmp_path: Path) -> None:
     path = tmp_path / "in.onnx"
     model = rewritten(path)

@@ -91,6 +91,7 @@ def test_recorded_outputs_of_other_sizes_are_named(tmp_path: Path) -> None:
     assert ("recorded other.npz", SAID) in [(each.what, each.why) for each in found.not_compared]
 
 
+@pytest.mark.slow
 def test_the_command_says_so_and_may_require_more(tmp_path: Path) -> None:
     paths = both(tmp_path)
     result = CliRunner().invoke(app, ["verify", *paths])

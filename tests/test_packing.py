@@ -183,6 +183,7 @@ def test_a_name_that_is_none_beside_the_model_is_refused(
         Model.load(net).save(tmp_path / "out.onnx", external_data="pack", external_name=name)
 
 
+@pytest.mark.slow
 def test_options_of_the_data_file_want_one(net: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"
     for option, value in (("--external-name", "w.bin"), ("--external-above", "16M")):

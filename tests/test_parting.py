@@ -116,6 +116,7 @@ def test_the_command_prints_where(tmp_path: Path) -> None:
     assert "no value to bisect" in same.output
 
 
+@pytest.mark.slow
 def test_what_is_allowed_to_differ_is_passed_over(tmp_path: Path) -> None:
     text = "a = Mul (x, p) b = Neg (a) c = Mul (b, q) y = Neg (c)"
     first, second = (

@@ -100,6 +100,7 @@ def test_inputs_that_override_weights_are_kept(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded(file)["in.w"], w)
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     model, file = tmp_path / "a.onnx", tmp_path / "run.npz"
     onnx.save(parsed(NET), model)

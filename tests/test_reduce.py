@@ -140,6 +140,7 @@ def test_runs_are_counted() -> None:
     assert len(asked) == found.runs <= 6, "and once more, to see the same"
 
 
+@pytest.mark.slow
 def test_no_part_is_asked_for_twice() -> None:
     asked: Counter[bytes] = Counter()
 
@@ -224,6 +225,7 @@ def test_of_recipes_that_leave_as_many_nodes_the_narrow_comes_first() -> None:
     assert "for-iree" in names
 
 
+@pytest.mark.slow
 def test_recipes_that_have_to_be_allowed_come_last() -> None:
     text = CHAIN.replace("d = Sin (c)", "d = Erf (c)")
     found = surgeon.reduce(onnx.parser.parse_model(text), refuses("Erf"))
@@ -297,6 +299,7 @@ def test_numbers_need_sizes(tmp_path: Path) -> None:
     assert set(sizes) == {(5, 4)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_data_outside_come_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, large: bool
@@ -355,6 +358,7 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_command_that_fails(model: Path, script: str) -> None:
     target = model.with_name("part.onnx")
     arguments = ["reduce", str(model), str(target), "--check", f"{script} {{}} Cos"]

@@ -149,6 +149,7 @@ def test_a_node_that_nobody_reads_is_dead() -> None:
     assert not surgery.is_dead(t["y"].inputs[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [10_000])
 def test_release_and_order_need_no_deep_stack(count: int) -> None:
     body = " ".join(f"v{i + 1} = Neg (v{i})" for i in range(count))

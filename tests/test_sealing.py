@@ -98,6 +98,7 @@ def test_what_was_not_compared_says_so(net: Path, tmp_path: Path) -> None:
     assert last(out)["verdict"] == "not compared: it was asked not to be"
 
 
+@pytest.mark.slow
 def test_equal_runs_give_equal_bytes_and_no_error_of_the_day(net: Path, tmp_path: Path) -> None:
     outs = [tmp_path / f"{name}.onnx" for name in "ab"]
     for out in outs:
@@ -219,6 +220,7 @@ def test_weights_in_files_are_covered_as_far_as_is_said(
     assert "its data file `w` is missing" in run("log", out, "--check").output
 
 
+@pytest.mark.slow
 def test_parts_and_batches_are_sealed_too(net: Path, tmp_path: Path) -> None:
     part = tmp_path / "part.onnx"
     assert run("extract", net, part, "--to", "b").exit_code == 0

@@ -257,6 +257,7 @@ def test_what_no_text_says_and_old_opsets_are_refused() -> None:
         sketch(net, "fused", outputs="y")
 
 
+@pytest.mark.slow
 def test_the_command_writes_both_files_and_none_over_another(tmp_path: Path) -> None:
     source = tmp_path / "net.onnx"
     onnx.save(model(BLOCKS), source)
@@ -313,6 +314,7 @@ def test_parts_of_samples_drawn_at_random(name: str, seed: int, tmp_path: Path) 
         assert not result.report.refusals
 
 
+@pytest.mark.slow
 def test_inspect_names_the_command_for_a_node(tmp_path: Path) -> None:
     source = tmp_path / "net.onnx"
     onnx.save(model(BLOCKS), source)

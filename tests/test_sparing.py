@@ -185,6 +185,7 @@ def test_what_the_file_does_not_have_is_refused_with_what_is_near(tmp_path: Path
     surgeon.apply(shared, HALVES, keep="y")
 
 
+@pytest.mark.slow
 def test_one_file_and_many_keep_the_same_and_the_log_says_what(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     onnx.save(normed(), tmp_path / "in" / "m.onnx")

@@ -54,6 +54,7 @@ def test_what_is_around_a_node(model: Path) -> None:
     assert "linear-fuse" in found.recipes
 
 
+@pytest.mark.slow
 def test_a_node_is_found_by_value_operator_and_in_bodies(model: Path) -> None:
     loaded = Model.load(model)
     (leaky,) = standings(loaded, "y")

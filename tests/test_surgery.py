@@ -493,6 +493,7 @@ def test_a_body_and_its_outer_names_run_after_all() -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_dynamic_sizes_cost_is_said() -> None:
     model = onnx.parser.parse_model(
         """

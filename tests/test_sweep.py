@@ -127,6 +127,7 @@ def test_bodies_before_what_they_read() -> None:
         np.testing.assert_array_equal(found["y"], wanted["y"])
 
 
+@pytest.mark.slow
 def test_a_long_chain_in_the_wrong_order_needs_no_deep_stack() -> None:
     count = 20_000
     names = ["x", *(f"v{i}" for i in range(count - 1)), "y"]

@@ -115,6 +115,7 @@ def test_what_was_measured_is_bundled() -> None:
     assert MEASURED.keys().isdisjoint(targets())
 
 
+@pytest.mark.slow
 def test_the_command_says_so(model: Path) -> None:
     older = run("inspect", model, "--target", "tensorrt-6.0").output
     assert "it reads opsets 1 to 10, and the model is at 17, which is taken to 11 at most" in older

@@ -41,6 +41,7 @@ def test_a_list_is_read(own: Path) -> None:
     assert found.taken == set(TAKEN.split(", "))
 
 
+@pytest.mark.slow
 def test_a_model_is_brought_to_it(own: Path, model: Path, tmp_path: Path) -> None:
     fit = json.loads(run("inspect", model, "--target", own, "--json").output)["fit"]
     assert (fit["opset"], fit["nearest"], fit["partly"]) == (18, 13, ["Relu"])

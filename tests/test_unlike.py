@@ -102,6 +102,7 @@ def test_what_a_rule_made_of_a_constant_is_no_finding() -> None:
     assert done.report.verdict.remarks == ()
 
 
+@pytest.mark.slow
 def test_the_command_prints_both(tmp_path: Path) -> None:
     paths = {}
     for name, text in (

@@ -59,6 +59,7 @@ def refuses(*operators: str) -> Callable[[Path], bool]:
     return fails
 
 
+@pytest.mark.slow
 def test_a_number_stands_for_each_weight_in_bodies_too() -> None:
     model = net()
     before = model.SerializeToString()
@@ -138,6 +139,7 @@ def test_names_and_types_that_are_taken_or_lacking() -> None:
     assert without_weights(Model.of(given))[1] == 32 * 32 * 4  # who calls it may give the other
 
 
+@pytest.mark.slow
 def test_data_outside_are_left_out_too(tmp_path: Path) -> None:
     onnx.save(
         net(), tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0

@@ -109,6 +109,7 @@ def test_a_backup_is_not_written_over(double: Path, net: Path, tmp_path: Path) -
     assert net.read_bytes() != before
 
 
+@pytest.mark.slow
 def test_in_place_without_a_change_writes_nothing(double: Path, net: Path, tmp_path: Path) -> None:
     run("apply", double, net, "--in-place", "--no-backup")
     before, when = net.read_bytes(), net.stat().st_mtime_ns

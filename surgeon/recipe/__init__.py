@@ -174,8 +174,9 @@ def come_along(folder: str) -> Path:
 def bundled() -> dict[str, Path]:
     """The recipes that come with surgeon, by name: of a checkout its own, else the wheel's."""
     folder = come_along("recipes")
-    files = sorted(folder.glob("*.yaml")) if folder.is_dir() else []
-    return {path.stem: path for path in files if not path.name.endswith(".cases.yaml")}
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    ours = (n for n in names if n.endswith(".yaml") and not n.endswith(".cases.yaml"))
+    return {name.removesuffix(".yaml"): folder / name for name in ours}
 
 
 def schema() -> dict[str, Any]:
