@@ -89,6 +89,8 @@ class Firing:
             if refusal is None and self.check is not None:
                 read = [(o, n) for o, n in pairs if o.outputs or self.surgery.is_output(o)]
                 refusal = self.check(rule, outcome, draft, read or pairs)  # the others are anything
+                if refusal is not None and rule.contract:
+                    self.surgery.unkept.update((id(old), old) for old, _ in pairs)
         except (Refused, opsets.Unavailable, dims.TooLarge) as error:
             refusal = str(error)
         except Exception as error:  # a rule at fault must not end the run over a whole model

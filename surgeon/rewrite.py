@@ -46,6 +46,7 @@ class Surgery:
         self.outputs: dict[int, gs.Tensor] = {}
         self.removed = Departures()
         self.findings: dict[str, Any] = {}  # what builders found out that is costly to find again
+        self.unkept: dict[int, gs.Tensor] = {}  # at which the check refused a rule of a contract
         for graph in model.graphs():
             for tensor in graph.outputs:
                 self.outputs[id(tensor)] = tensor

@@ -17,6 +17,16 @@ from surgeon.rewrite import Draft, Refused
 _INT32, _INT64 = onnx.TensorProto.INT32, onnx.TensorProto.INT64
 _AXES_OF_PAD = 3
 _ENDS = np.iinfo(np.int32)
+# what numbers of more than 32 bits go through: what moves them, by the first operand, and what
+# computes with them; what Mod gives is small again
+_MOVED = frozenset(
+    "Compress Concat Expand Flatten Gather GatherElements GatherND Identity Reshape Slice Split"
+    " Squeeze Tile TopK Transpose Unsqueeze".split()
+)
+_COMPUTED = frozenset(
+    "Abs Add Clip CumSum Div Max Min Mul Neg Pad ReduceMax ReduceMin ReduceProd ReduceSum"
+    " ScatterElements Sub Sum Where".split()
+)
 
 
 def computed_in_int32(draft: Draft, match: Match) -> Any:
@@ -81,16 +91,33 @@ def _is_input(draft: Draft, x: gs.Tensor) -> bool:
 
 
 def _see_numbers(draft: Draft, x: gs.Tensor) -> None:
-    """See that a constant is within 32 bits.
+    """See that no number is known to leave 32 bits in a value, or in what stayed int64 before it.
 
     Raises:
-        Refused: It is not.
+        Refused: A constant has such numbers, or the check refused what computes them.
     """
-    values = draft.facts.array(x)
-    if values is None or not values.size:
-        return
-    if values.min() < _ENDS.min or values.max() > _ENDS.max:
-        raise Refused(f"`{x.name}` has numbers of more than 32 bits")
+    within: dict[int, gs.Tensor] = draft.surgery.findings.setdefault("within 32 bits", {})
+    stack, seen = [x], dict(within)
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value
+        if id(value) in draft.surgery.unkept:
+            raise Refused(f"numbers of more than 32 bits were seen in `{value.name}`")
+        maker, numbers = maker_of(value), draft.facts.array(value)
+        if numbers is not None:
+            if numbers.size and (numbers.min() < _ENDS.min or numbers.max() > _ENDS.max):
+                raise Refused(f"`{value.name}` has numbers of more than 32 bits")
+        elif maker is not None and maker.op in _MOVED:
+            stack += maker.inputs if maker.op == "Concat" else maker.inputs[:1]
+        elif maker is not None and maker.op in _COMPUTED:
+            stack += [
+                each
+                for place, each in enumerate(maker.inputs)
+                if _may_be_int32(draft, maker, place)
+            ]
+    within |= seen
 
 
 def _narrow(draft: Draft, x: gs.Tensor) -> gs.Tensor:
