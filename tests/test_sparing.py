@@ -201,8 +201,10 @@ def test_one_file_and_many_keep_the_same_and_the_log_says_what(tmp_path: Path) -
     (log,) = [p.value for p in model.metadata_props if "log" in p.key]
     assert json.loads(log)[-1]["options"]["keep"] == "LayerNormalization, head"
     rows = [json.loads(line) for line in (tmp_path / "out" / "report.jsonl").open()]
-    remarks = {row["name"]: row["remarks"] for row in rows}
-    assert "it has nothing to keep for `head`" in remarks["r.onnx"]
+    assert {row["name"]: row["absent"] for row in rows} == {"m.onnx": [], "r.onnx": ["head"]}
+    wrong = run("batch", HALVES, tmp_path / "in", tmp_path / "out", *told, "--keep", "haed")
+    assert wrong.exit_code == 2
+    assert "no file has a node that is `haed`" in wrong.stderr
 
 
 def test_what_is_kept_inside_holds_a_loop_together() -> None:

@@ -39,6 +39,7 @@ class Row:
         rules: How often each rule fired, by `recipe/rule`.
         verdict: The status of the check and its detail; None where nothing was compared.
         remarks: What the reader should know of it, and what was left out.
+        absent: What was to be kept and is not in the file.
         seconds: Wall-clock time; of an earlier run, where that one did the work.
         size: Bytes of the model file.
         sha256: Of the model file; empty where it was not read.
@@ -61,6 +62,7 @@ class Row:
     fresh: bool = True
     earlier: bool = False
     remarks: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -75,7 +77,8 @@ class Row:
     def from_dict(cls, plain: Mapping[str, Any]) -> Row:
         """The row that `to_dict` wrote."""
         pairs = {key: tuple(plain[key]) if plain[key] else None for key in ("nodes", "verdict")}
-        return cls(**{**plain, **pairs, "remarks": tuple(plain.get("remarks", ()))})
+        texts = {key: tuple(plain.get(key, ())) for key in ("remarks", "absent")}
+        return cls(**{**plain, **pairs, **texts})
 
 
 def remarks(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:

@@ -159,7 +159,7 @@ def batch(
         values: As in `surgeon.apply`, without arrays; every file wants these inputs.
         allow: As in `surgeon.apply`.
         without: As in `surgeon.apply`.
-        keep: As in `surgeon.apply`; what a file does not have is among the remarks on it.
+        keep: As in `surgeon.apply`; what a file does not have, its row names as `absent`.
         verify: As in `surgeon.apply`.
         reference: As in `surgeon.apply`, without recorded outputs: they belong to one model.
         require: As in `surgeon.apply`.

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from surgeon.errors import LeftoverError, ModelError, OutputError, RecipeError, SurgeonError, few
+from surgeon.errors import LeftoverError, ModelError, OutputError, RecipeError, SurgeonError
 from surgeon.external import external_tensors
 from surgeon.files import write_whole
 from surgeon.model import Model
@@ -57,14 +57,13 @@ def repair(
         _see_room(Path(path).stat().st_size)
         plans = _recipes(tuple(recipes), tuple(digests))
         model = Model.of(path)
-        missing = not_there(model, options.get("keep", ()))
-        there = [name for name in options.get("keep", ()) if name not in missing]
+        absent = not_there(model, options.get("keep", ()))
+        there = [name for name in options.get("keep", ()) if name not in absent]
         result = apply(model, *plans, **{**options, "keep": there})
         if result.model.changed:
             write_whole(Path(target), *result.model.to_bytes(where=path))
         found = _told(result.report)
-        if missing:
-            found["remarks"] = (*found["remarks"], f"it has nothing to keep for {few(missing)}")
+        found["absent"] = tuple(absent)
         _see_compared(found)
         found["outcome"] = "repaired" if result.model.changed else "unchanged"
     except SurgeonError as error:

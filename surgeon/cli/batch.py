@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ from surgeon.cli import options
 from surgeon.cli.cluster import connected
 from surgeon.cli.console import Desk, UsageError, desk
 from surgeon.cli.targets import check_order
-from surgeon.errors import few
+from surgeon.errors import RecipeError, few
 
 if TYPE_CHECKING:
     from surgeon.batch import Row
@@ -197,7 +197,26 @@ def batch(
         rows, target = _run(place, recipes, source, dest, cluster, arguments)
         _report(place, rows, target, f"{', '.join(recipes)} on {source}")
         good = sum(row.good for row in rows)
-        raise typer.Exit(0 if 100 * good >= wanted * len(rows) else SHORT)
+        if 100 * good < wanted * len(rows):
+            raise typer.Exit(SHORT)
+        _see_kept(rows)
+
+
+def _see_kept(rows: Sequence[Row]) -> None:
+    """See that of what was to be kept each is in a file: a misspelt name keeps nothing.
+
+    Raises:
+        RecipeError: One is in none of those that were mended.
+    """
+    mended = [row for row in rows if row.good]
+    for name in mended[0].absent if mended else ():
+        if all(name in row.absent for row in mended):
+            raise RecipeError(
+                f"no file has a node that is `{name[:200]}`, is called so, or gives a value of this"
+                " name: what is in DEST was mended without it",
+                where="--keep",
+                mend="Mend the name and run it again: files are then mended anew.",
+            )
 
 
 def _split(places: list[str]) -> tuple[list[str], str, str]:
