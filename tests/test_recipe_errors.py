@@ -107,9 +107,8 @@ from surgeon.recipe import Recipe
             "4:5: `only` chooses among the rules of nothing\n  mend: Write it beside `use`.",
         ),
         (
-            HEAD + "steps:\n  - use: no-ops\n    only: [same-casts]\n",
-            "4:10: `no-ops` has no rule `same-casts` that could be taken alone\n"
-            "  mend: Give the rule's id; `surgeon recipes show` names them.",
+            HEAD + "steps:\n  - use: no-ops\n    only: [reshape-chains]\n",
+            "5:12: `no-ops` has no rule `reshape-chains`\n  mend: Did you mean `reshape-chain`?",
         ),
         (
             HEAD + "steps:\n  - keep: [a]\n",
@@ -122,9 +121,14 @@ from surgeon.recipe import Recipe
             "  mend: Write it beside `use`, `rules` or `fold`.",
         ),
         (
-            HEAD + "steps:\n  - use: no-ops\n    without: [same-casts]\n",
-            "4:10: `no-ops` has no rule `same-casts` that could be left out\n"
-            "  mend: Give the rule's id; `surgeon recipes show` names them.",
+            HEAD + "steps:\n  - use: no-ops\n    without: [reshape-chain, frobnicate]\n",
+            "5:30: `no-ops` has no rule `frobnicate`\n"
+            "  mend: `surgeon recipes show no-ops` names them.",
+        ),
+        (
+            HEAD + "steps:\n  - use: no-ops\n    only: [reshape-chain]\n"
+            "    without: [no-ops/reshape-chain]\n",
+            "4:10: of `only` no rule is left\n  mend: Take `without` out.",
         ),
         (
             HEAD + "steps:\n  - simplify: onnxsimm\n",

@@ -71,6 +71,8 @@ def test_rules_of_what_is_used_are_taken_alone(tmp_path: Path) -> None:
     )
     assert [rule.id for rule in one.rules] == ["split"]
     assert len(one.steps) == 1  # steps that are no rules are none of those
+    named = HEAD + "steps:\n  - use: ./both.yaml\n    only: [splitting/split]\n"
+    assert Recipe.load(write(tmp_path, "one", named)).rules == one.rules
     listed = "steps:\n  - use: [./fuse.yaml, ./split.yaml]\n    only: [fuse]\n"
     assert [r.id for r in Recipe.load(write(tmp_path, "two", HEAD + listed)).rules] == ["fuse"]
 

@@ -14,7 +14,7 @@ from surgeon.document import read_text, suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.extension import Extension
 from surgeon.files import is_file
-from surgeon.recipe.fewer import kept_from, left_out, taken_alone
+from surgeon.recipe.fewer import chosen_from, kept_from
 from surgeon.recipe.inverses import check_inverses
 from surgeon.recipe.rules import (
     FOR_TARGET,
@@ -305,17 +305,7 @@ class _Loader:
     def _used(self, use: Use, file: str, used: list[Recipe]) -> list[Step]:
         """What is used: without rules that are left out, or of these alone; and what is kept."""
         steps = kept_from(self._all_of(use, file, used), use.keep)
-        ids = {rule.id for step in steps if isinstance(step, RulesStep) for rule in step.rules}
-        for names, done in ((use.without, "left out"), (use.only, "taken alone")):
-            if missing := [name for name in names if name not in ids]:
-                raise RecipeError(
-                    f"`{use.names[0]}` has no rule `{missing[0]}` that could be {done}",
-                    where=use.places[0],
-                    mend="Give the rule's id; `surgeon recipes show` names them.",
-                )
-        if use.only:
-            steps = taken_alone(steps, use.only)
-        return left_out(steps, use.without) if use.without else steps
+        return chosen_from(steps, use)
 
     def _all_of(self, use: Use, file: str, used: list[Recipe]) -> list[Step]:
         """The steps of a recipe; or one step of the rules of several, in order, each rule once."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from surgeon.document import suggest
+from surgeon.errors import RecipeError
 from surgeon.recipe.rules import FoldStep, Rule, RulesStep, StateShapesStep, Step
+from surgeon.recipe.written import Use
 
 
 def left_out(steps: Iterable[Step], names: Collection[str]) -> list[Step]:
@@ -27,14 +30,43 @@ def kept_from(steps: Iterable[Step], keep: Collection[str]) -> list[Step]:
     ]
 
 
-def taken_alone(steps: Iterable[Step], names: Collection[str]) -> list[Step]:
-    """The steps of rules that have rules of these names, with these alone."""
+def chosen_from(steps: Sequence[Step], use: Use) -> list[Step]:
+    """The steps of what is used, without the rules that are left out, or with some rules alone.
+
+    Raises:
+        RecipeError: A rule is not there, or none is left.
+    """
+    known = {name for rule in _rules(steps) for name in names_of(rule)}
+    for name, where in zip((*use.without, *use.only), use.chosen_at, strict=True):
+        if name not in known:
+            raise RecipeError(
+                f"`{use.names[0]}` has no rule `{name}`",
+                where=where,
+                mend=suggest(name, known, f"`surgeon recipes show {use.names[0]}` names them."),
+            )
+    fewer = left_out(steps, use.without)
+    if use.only:
+        fewer = _taken_alone(fewer, use.only)
+        if not fewer:
+            raise RecipeError(
+                "of `only` no rule is left", where=use.places[0], mend="Take `without` out."
+            )
+    return fewer
+
+
+def _taken_alone(steps: Iterable[Step], names: Collection[str]) -> list[Step]:
     kept = (
         step._replace(rules=tuple(r for r in step.rules if names_of(r).intersection(names)))
         for step in steps
         if isinstance(step, RulesStep)
     )
     return [step for step in kept if step.rules]
+
+
+def _rules(steps: Iterable[Step]) -> Iterator[Rule]:
+    for step in steps:
+        if isinstance(step, RulesStep):
+            yield from step.rules
 
 
 def names_of(rule: Rule) -> set[str]:

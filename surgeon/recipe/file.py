@@ -127,7 +127,13 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
     keep = tuple(item.keep or ())
     if key == "fold":
         return FoldStep(item.fold.max_bytes if item.fold else None, keep)
-    chosen = tuple(item.without or ()), keep, tuple(item.only or ())
+    lists = [(value.find("without"), item.without or ()), (value.find("only"), item.only or ())]
+    chosen_at = tuple(
+        ((under and under.find(index)) or value).location
+        for under, names in lists
+        for index in range(len(names))
+    )
+    chosen = tuple(item.without or ()), keep, tuple(item.only or ()), chosen_at
     if isinstance(item.use, str):
         return Use((item.use,), (content.location,), False, *chosen)
     if item.use is not None:

@@ -16,9 +16,10 @@ class Use(NamedTuple):
         names: As they were written.
         places: Where each stands.
         together: Whether their rules make one step.
-        without: Rules of theirs that are left out, by id.
+        without: Rules of theirs that are left out, by id or `recipe/id`.
         keep: What their steps are to leave as it is.
         only: Rules of theirs that alone are taken; none named are all.
+        chosen_at: Where each of `without` stands, then each of `only`.
     """
 
     names: tuple[str, ...]
@@ -27,6 +28,7 @@ class Use(NamedTuple):
     without: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    chosen_at: tuple[Location, ...] = ()
 
 
 WrittenStep: TypeAlias = Step | Use
