@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
+from numpy.typing import NDArray
 
-from surgeon import opsets
+from surgeon import opsets, standard
 from surgeon.dims import Expr
 from surgeon.expressions import Unknown
+from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match
 from surgeon.notation import NodePattern, Pattern
 from surgeon.rewrite import Draft, Refused
@@ -32,17 +35,22 @@ def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[st
     made: dict[str, gs.Tensor | None] = dict(match.values)
     for node in template.nodes:
         attributes = _attributes(node, match, scope)
+        operator = node.operators[0]
         operands: list[gs.Tensor | None] = []
+        computed: dict[int, str] = {}
         for argument in node.inputs:
             if argument.rest:
                 operands.extend(match.rests[argument.name])
             elif argument.computed:
-                operands.append(_computed(draft, argument.name, scope))
+                computed[len(operands)] = argument.name
+                operands.append(None)
             elif argument.name == "":
                 operands.append(None)
             else:
                 operands.append(made[argument.name])
-        operator = node.operators[0]
+        for place, name in computed.items():
+            value = plain(scope[name], name)
+            operands[place] = draft.constant(_typed(draft, node, operands, place, value), name)
         if operator == "Identity" and node.domain in opsets.STANDARD and operands[0] is not None:
             made[node.outputs[0]] = operands[0]  # whoever hands it over makes one where it must
             continue
@@ -95,16 +103,28 @@ def plain(value: Any, name: str) -> Any:
     return value
 
 
-def _computed(draft: Draft, name: str, scope: Mapping[str, Any]) -> gs.Tensor:
-    value = plain(scope[name], name)
-    return draft.constant(value if isinstance(value, np.ndarray) else np.asarray(value), name)
+def _typed(
+    draft: Draft, node: NodePattern, operands: Sequence[gs.Tensor | None], place: int, value: Any
+) -> NDArray[Any]:
+    """A computed operand; of floats in the type of those that have to have the same.
+
+    Numbers are computed in float64 (as `w.value * 2` is), whatever the weights they are made of.
+    """
+    array = np.asarray(value)
+    own = standard.schema(node.operators[0], standard.newest_opset())
+    if own is None or node.domain not in opsets.STANDARD or array.dtype != np.float64:
+        return array
+    kinds = [own.inputs[min(i, len(own.inputs) - 1)].type_str for i in range(len(operands))]
+    for kind, other in zip(kinds, operands, strict=True):
+        dtype = draft.facts.of(other).dtype if kind == kinds[place] and other is not None else None
+        if dtype in FLOATS:
+            return array.astype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+    return array
 
 
 def _moved(draft: Draft, move: opsets.Moved, value: Any, first: gs.Tensor | None) -> gs.Tensor:
     dtype: Any = np.int64
     if move.like_input and first is not None:
-        import onnx
-
         known = draft.facts.of(first).dtype
         dtype = onnx.helper.tensor_dtype_to_np_dtype(known) if known else np.float32
     array = np.asarray(value, dtype)

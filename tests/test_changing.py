@@ -355,11 +355,11 @@ def test_a_change_is_not_blamed_for_what_the_file_fails_of() -> None:
 
 
 def test_a_change_that_does_not_load_is_what_is_to_be_mended() -> None:
-    let = "{half: \"const(0.5, dtype='float64')\"}"
-    half = change("y = Softmax (x)", "y = Mul (x, @half)", let=let, id="half")
+    let = "{twice: \"const(2, dtype='int64')\"}"
+    twice = change("y = Softmax (x)", "y = Mul (x, @twice)", let=let, id="twice")
     with pytest.raises(surgeon.SurgeonError, match="neither the original nor the res") as raised:
-        surgeon.apply(net(), recipe(half), "clean")
-    said = "Where the file as it came loads, mend what `asked/half` writes; see"
+        surgeon.apply(net(), recipe(twice), "clean")
+    said = "Where the file as it came loads, mend what `asked/twice` writes; see"
     assert raised.value.mend.startswith(said)
 
 

@@ -600,3 +600,26 @@ replace: |
   y = MatMul (f, w)""")
     (refusal,) = surgeon.apply(model, wrong).report.refusals
     assert "with places from the end (`i` from -" in refusal.reason
+
+
+# ------------------------------------------------------------------------------ computed operands
+
+
+@pytest.mark.parametrize("kind", ["float", "float16", "double"])
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [("w.value * 2", [2, 6]), ("w.value / 2", [0.5, 1.5]), ("-w.value", [-1, -3])],
+)
+def test_what_is_computed_has_the_type_of_what_it_stands_beside(
+    kind: str, said: str, wanted: list[float]
+) -> None:
+    text = f"exact: rounding\nmatch: y = Add (x, w)\nreplace: y = Mul (@c, x)\nlet: {{c: '{said}'}}"
+    model = parse(f"g ({kind}[n,2] x, {kind}[2] w) => ({kind}[n,2] y) {{ y = Add (x, w) }}")
+    dtype = model.graph.input[1].type.tensor_type.elem_type
+    weights = onnx.helper.make_tensor("w", dtype, [2], [1, 3])
+    model.graph.initializer.append(weights)
+    del model.graph.input[1]
+    changed = surgeon.apply(model, recipe(text), check=False, verify=False).model.to_proto()
+    (made,) = changed.graph.initializer
+    assert made.data_type == weights.data_type
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(made).astype(float), wanted)
