@@ -40,7 +40,8 @@ def changed(model: Model, recipe: Recipe) -> tuple[Model, list[Change]]:
         recipe: Its steps are not looked at.
 
     Raises:
-        RecipeError: A change is made nowhere, or cannot be made at one of its places.
+        RecipeError: A change that is not optional is made nowhere, or one cannot be made at one of
+            its places.
     """
     made: list[Change] = []
     for rule in recipe.changes:
@@ -99,6 +100,8 @@ def _made(model: Model, rule: Rule, recipe: Recipe) -> tuple[Model, list[Change]
                 where=rule.location,
                 mend="Mend `replace`, or leave this place out by `where`.",
             )
+    if not notes.changes and rule.optional:
+        return model, []
     if not notes.changes:
         nearest = max(notes.misses, key=lambda miss: miss.matched, default=None)
         what = f"the change `{rule.id}` is made nowhere in this model"

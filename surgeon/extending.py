@@ -73,7 +73,7 @@ def extended(
             after, made = changed(before, recipe)
             proto = onnx.ModelProto()
             proto.CopyFrom(after.proto)
-            if told is not None:
+            if made and told is not None:
                 told(before, after)
             changes.extend(made)
         for extension in recipe.extensions:

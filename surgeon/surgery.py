@@ -34,7 +34,7 @@ from surgeon.operation import Operation
 from surgeon.planning import Plan
 from surgeon.report import Change, Report
 from surgeon.steps.asread import Handed
-from surgeon.tally import is_rid_of_foreign, operators, unrelated
+from surgeon.tally import is_rid_of_foreign, made_nowhere, operators, unrelated
 from surgeon.values import with_values
 
 if TYPE_CHECKING:
@@ -206,6 +206,7 @@ def apply(
         if verify:
             see_data(original)
         moved = beside.how_far(steps, plan.asked) if verify else []
+        moved += made_nowhere(plan.asked, joined)
 
         odd = misplaced_windows(original.proto)
         misplaced = [MISPLACED.format(few(odd))] if odd else ()

@@ -14,7 +14,7 @@ from surgeon.facts import Facts
 from surgeon.meanings import full_name
 from surgeon.model import Model, describe
 from surgeon.recipe import Recipe, Rule, RulesStep, Step
-from surgeon.report import Missed, MissRecord
+from surgeon.report import Change, Missed, MissRecord
 from surgeon.spelling import (
     ATEN_DOMAINS,
     LOST_WRITE,
@@ -83,6 +83,17 @@ def unrelated(model: Model, recipes: Sequence[Recipe]) -> tuple[str, ...]:
         and all(isinstance(step, RulesStep) for step in recipe.steps)
         and not is_concerned(model, recipe.steps)
     )
+
+
+def made_nowhere(recipes: Sequence[Recipe], made: Collection[Change]) -> list[str]:
+    """What to say of optional changes of recipes that found no place."""
+    found = {(change.recipe, change.rule) for change in made}
+    return [
+        f"`{rule.recipe}/{rule.id}` found nothing to change"
+        for recipe in recipes
+        for rule in recipe.changes
+        if rule.optional and (rule.recipe, rule.id) not in found
+    ]
 
 
 def operators(model: Model) -> dict[str, int]:

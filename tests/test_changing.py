@@ -210,6 +210,15 @@ def test_what_cannot_be_made_is_refused_with_its_place(changes: str, rest: str, 
     assert "asked.yaml:" in str(raised.value.where)
 
 
+def test_an_optional_change_may_find_no_place() -> None:
+    asked = recipe(change("y = Relu (x)", "y = Exp (x)") + "\n  optional: true")
+    result = surgeon.apply(net(), asked, "clean")
+    assert result.report.remarks == ("`asked/it` found nothing to change",)
+    found = surgeon.apply(net(), recipe(NO_SOFTMAX + "\n  optional: true"))
+    assert [change.rule for change in found.report.changes] == ["no-softmax"]
+    assert not any("nothing to change" in remark for remark in found.report.remarks)
+
+
 def test_what_cannot_be_made_at_one_of_its_places_is_made_at_none() -> None:
     model = parser.parse_model("""
     <ir_version: 8, opset_import: ["": 17]>

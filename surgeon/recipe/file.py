@@ -203,9 +203,16 @@ def _rules(
 
 def _changes(model: RecipeModel, root: Value, known: Known) -> tuple[Rule, ...]:
     """What is asked for, as rules that promise nothing."""
-    asked = [RuleModel(**dict(change), exact="bit") for change in model.changes or ()]
+    told = model.changes or ()
+    asked = [
+        RuleModel(**{key: said for key, said in change if key != "optional"}, exact="bit")
+        for change in told
+    ]
     rules = _rules(asked, root.find("changes"), model.name, known)
-    return tuple(rule._replace(exact=ASKED) for rule in rules)
+    return tuple(
+        rule._replace(exact=ASKED, optional=change.optional)
+        for rule, change in zip(rules, told, strict=True)
+    )
 
 
 def _functions(model: RecipeModel, root: Value) -> frozenset[str]:

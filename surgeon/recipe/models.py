@@ -57,6 +57,9 @@ class ChangeModel(_Model):
     where: list[Words] = Field([], description="Conditions; all must be provably true.")
     let: dict[str, Words] = Field({}, description="Computed values, in order.")
     replace: str | BuilderModel = Field(description="Nodes to write, or a builder.")
+    optional: bool = Field(
+        False, description="Whether a model stays as it is that has no place for it; else an error."
+    )
 
 
 class FoldModel(_Model):

@@ -50,6 +50,7 @@ class Rule(NamedTuple):
         bound: The error that an approximate rule may make, relative to the spread of what it
             replaces; each rewrite is held to it, and a model to the sum of them.
         whole: In place of that sum, where errors do not add up.
+        optional: Of a change, whether it may find no place in a model.
         late: Whether it is tried from the second sweep on alone, when nodes that others made
             needless have gone.
     """
@@ -69,6 +70,7 @@ class Rule(NamedTuple):
     bound: float | None = None
     late: bool = False
     whole: float | None = None
+    optional: bool = False
 
     @property
     def only_refuses(self) -> bool:
