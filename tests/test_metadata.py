@@ -124,6 +124,8 @@ def test_a_step_sets_what_the_file_says_of_itself() -> None:
     assert (found.doc_string, found.graph.name) == ("", "net")
     assert (found.domain, found.model_version) == ("com.example", 3)
     assert found.graph.node[0].doc_string == "said"
+    said = "set in the file: `graph-name`, `model-version`, `domain` and 1 more; taken out of it: "
+    assert result.report.remarks == (said + "`doc-string`, `stack`",)
     assert surgeon.apply(result.model, recipe).report.status == "unchanged"
     assert recipe.steps[0] == HeaderStep(
         (("author", "me"), ("stack", None)),

@@ -11,6 +11,7 @@ from typing import Any
 
 import onnx
 
+from surgeon.errors import few
 from surgeon.nested import every_body
 from surgeon.provenance import OWN
 from surgeon.recipe.rules import HeaderStep
@@ -75,13 +76,34 @@ def with_header(proto: onnx.ModelProto, step: HeaderStep) -> onnx.ModelProto:
 
 def says(proto: onnx.ModelProto, step: HeaderStep) -> bool:
     """Whether the model says this of itself already."""
-    held = onnx.ModelProto()  # without its weights
+    held = _held(proto)
+    return bool(held == with_header(held, step))
+
+
+def changes_of(proto: onnx.ModelProto, step: HeaderStep) -> str:
+    """What the step sets and takes out, in words."""
+    held = _held(proto)
+    new = with_header(held, step)
+    fields = {"graph-name": (held.graph.name, new.graph.name)}
+    fields |= {name: (getattr(held, own), getattr(new, own)) for name, own in _FIELDS.items()}
+    before = {entry.key: entry.value for entry in held.metadata_props}
+    put = [name for name, (old, made) in fields.items() if old != made and made]
+    gone = [name for name, (old, made) in fields.items() if old != made and not made]
+    put += [key for key, text in step.metadata if text is not None and before.get(key) != text]
+    gone += [key for key, text in step.metadata if text is None and key in before]
+    told = [f"set in the file: {few(put)}"] if put else []
+    return "; ".join([*told, f"taken out of it: {few(gone)}"] if gone else told)
+
+
+def _held(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """What a model says of itself, without its weights."""
+    held = onnx.ModelProto()
     held.graph.name = proto.graph.name
     for name in _FIELDS.values():
         if value := getattr(proto, name):
             setattr(held, name, value)
     held.metadata_props.extend(proto.metadata_props)
-    return bool(held == with_header(held, step))
+    return held
 
 
 def _holders(proto: onnx.ModelProto, *, inside: bool) -> Iterator[Any]:

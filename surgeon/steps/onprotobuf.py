@@ -102,7 +102,8 @@ def _on_metadata(step: PlainMetadataStep | HeaderStep, model: Model) -> OnProtob
     if isinstance(step, HeaderStep):
         if metadata.says(model.proto, step):
             return None
-        return OnProtobuf(metadata.HEADER, partial(metadata.with_header, step=step))
+        change = partial(metadata.with_header, step=step)
+        return OnProtobuf(metadata.HEADER, change, said=metadata.changes_of(model.proto, step))
     size = metadata.size_of_metadata(model.to_proto(), inside=step.inside)
     if not size:
         return None
