@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from surgeon.inspection import inspect as inspect
     from surgeon.listing import nodes as nodes
     from surgeon.model import Model as Model
+    from surgeon.pairwise import verify as verify
     from surgeon.recipe import Recipe as Recipe
     from surgeon.recipe import Rule as Rule
     from surgeon.reducing import reduce as reduce
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from surgeon.surgery import Result as Result
     from surgeon.surgery import apply as apply
     from surgeon.verify import Verdict as Verdict
-    from surgeon.verify import verify as verify
 
     __version__: str
 
@@ -75,7 +75,7 @@ _HOMES = {
     "reduce": "surgeon.reducing",
     "rule": "surgeon.authoring",
     "shown": "surgeon.render.shown",
-    "verify": "surgeon.verify",
+    "verify": "surgeon.pairwise",
 }
 
 __all__ = [

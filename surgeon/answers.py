@@ -101,7 +101,6 @@ ANSWERS = (
         "surgeon verify",
         Verdict,
         more={
-            "parting": "Only with `--bisect`: [Parting](#parting), or null.",
             "recorded": "Only with `--record`: the file that was written.",
         },
     ),

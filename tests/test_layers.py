@@ -83,7 +83,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"fitting", "opening", "comparing", "misfits"},
     {"advice", "mending", "planning"},
     {"surgery", "export", "doctor", "inspection"},
-    {"cases", "batch", "bisect", "explaining", "extraction"},
+    {"cases", "batch", "explaining", "extraction", "pairwise"},
     {"language", "sketching", "skeleton", "complaints", "standing", "reducing", "dividing"},
     {"adapting"},
     {"answers"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -101,61 +101,27 @@ def verify(
         with place.working("load") as progress:
             with collector_paused():
                 from surgeon import render
-                from surgeon.assumptions import parse_assumptions
-                from surgeon.comparing import Comparison
-                from surgeon.extending import extended
                 from surgeon.isolation import isolation
-                from surgeon.meanings import Meanings
-                from surgeon.mending import with_mend
-                from surgeon.model import Model
-                from surgeon.recipe import Recipe
-                from surgeon.values import with_values
-                from surgeon.verify import bisect
-                from surgeon.verify import verify as compare
+                from surgeon.pairwise import verify as compare
 
-            plans = [Recipe.load(name) for name in recipe or ()]
-            functions = [text for plan in plans for text in plan.functions]
-            one, other = Model.load(before), Model.load(after)
-            if any(plan.remakes for plan in plans):
-                one, _ = extended(one, plans, ("contract",))
-            values = options.read_values(value)
-            one, _ = with_values(one, values, shapes)
-            there = {each.name for each in other.proto.graph.input}
-            still = {name: text for name, text in values.items() if name in there}
-            other, _ = with_values(other, still, shapes)
-            shapes = {name: dims for name, dims in shapes.items() if name not in values}
-            axioms = parse_assumptions(one, shapes, assume or ())
-            told: dict[str, Any] = {"inputs": options.read_inputs(inputs), "data": data or ()}
-            if axioms.assumed:
-                Comparison(one, axioms, reference=references, **told).see_sizes()
-            given: dict[str, Any] = {
-                **told,
-                "reference": references,
-                "shape": axioms.shapes or None,
-                "sizes": axioms.sizes or None,
-                "folder_original": one.folder,
-                "folder_result": other.folder,
-                "allow_approximate": tolerance,
-                "progress": progress,
-            }
             with isolation(timeout=timeout, memory=space):
                 verdict = compare(
-                    *(one.proto, other.proto),
-                    custom=frozenset(custom or ()).union(*(plan.custom for plan in plans)),
-                    functions=functions,
+                    *(before, after),
+                    *(recipe or ()),
+                    shape=shapes,
+                    assume=assume or (),
+                    values=options.read_values(value),
+                    custom=custom or (),
+                    reference=references,
+                    inputs=options.read_inputs(inputs),
+                    data=data or (),
+                    allow_approximate=tolerance,
                     record=record,
-                    **given,
+                    bisect=where,
+                    progress=progress,
                 )
-                verdict = with_mend(verdict, (one.proto, other.proto), plans, searched=where)
-                parting = None
-                if where:
-                    meanings = Meanings(functions)
-                    both = meanings.told(one.proto), meanings.told(other.proto)
-                    parting = bisect(*both, verdict, **given)
         if as_json:
             plain = verdict.to_dict()
-            if where:
-                plain["parting"] = None if parting is None else parting.to_dict()
             if record is not None:
                 plain["recorded"] = str(record)
             place.data(json.dumps(plain, indent=2))
@@ -166,7 +132,7 @@ def verify(
                 if verdict.mend:
                     place.warn(f"mend: {render.clean(verdict.mend)}")
             if where:
-                place.show(render.parting(parting))
+                place.show(render.parting(verdict.parting))
             if record is not None:
                 place.show(render.recorded(record, verdict))
         enough = GOOD if require is options.Required.RUNS else GOOD[:1]

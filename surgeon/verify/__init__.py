@@ -3,8 +3,7 @@
 from surgeon.verify.compare import compare_arrays
 from surgeon.verify.differing import bisect
 from surgeon.verify.pair import open_pair
-from surgeon.verify.parting import Parting
-from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict
+from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Parting, Verdict
 from surgeon.verify.whole import verify
 
 __all__ = [

@@ -18,9 +18,9 @@ from surgeon.verify.inputs import Drawing, required_inputs
 from surgeon.verify.limits import bounds
 from surgeon.verify.narrower import narrower
 from surgeon.verify.originals import read_recorded, recorded_files
-from surgeon.verify.parting import Parting, find_parting
+from surgeon.verify.parting import find_parting
 from surgeon.verify.standins import with_stand_ins
-from surgeon.verify.verdict import Verdict
+from surgeon.verify.verdict import Parting, Verdict
 from surgeon.verify.whole import load
 
 

@@ -9,7 +9,7 @@ none have names in common.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,45 +24,13 @@ from surgeon.reference.plan import reads, without_calls
 from surgeon.verify.compare import compare_arrays
 from surgeon.verify.precision import allowed, coarse_values
 from surgeon.verify.retyped import Retyped, of_one_width, retyped_ends
-from surgeon.verify.verdict import OutputCheck, plain_check
+from surgeon.verify.verdict import OutputCheck, Parting
 
 AT_ONCE = 12  # values computed in one run of each model
 ROUNDS = 200  # runs of each model at most
 _FEW = 10  # shared names, as a part of the nodes, below which values are paired by place too
 _MOST_NODES = 60  # between the last agreeing and the first differing value, in words
 _SAME = Retyped()
-
-
-@dataclass(frozen=True, slots=True)
-class Parting:
-    """Where two models part.
-
-    Attributes:
-        agrees: The last values that agree, before the one that differs; none at the inputs.
-        differs: The first value that differs, and by how much, as the first model calls it.
-        other: What the second model calls it.
-        before: The first model's nodes between the two, in order.
-        after: The second model's.
-        tried: How many values were compared.
-        by_place: Whether the value was paired by its place and not by its name.
-        unlike: What of these nodes differs, as (name, in the first, in the second): attributes,
-            operands, and the values of constants.
-    """
-
-    agrees: tuple[str, ...]
-    differs: OutputCheck
-    other: str
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    tried: int
-    by_place: bool
-    unlike: tuple[tuple[str, str, str], ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        plain = asdict(self)
-        plain["differs"] = plain_check(self.differs)
-        return plain
 
 
 def find_parting(

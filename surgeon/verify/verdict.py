@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Status = Literal["equivalent", "runs", "differs", "broken"]
@@ -95,6 +95,36 @@ class NotCompared:
 
 
 @dataclass(frozen=True, slots=True)
+class Parting:
+    """Where two models part.
+
+    Attributes:
+        agrees: The last values that agree, before the one that differs; none at the inputs.
+        differs: The first value that differs, and by how much, as the first model calls it.
+        other: What the second model calls it.
+        before: The first model's nodes between the two, in order.
+        after: The second model's.
+        tried: How many values were compared.
+        by_place: Whether the value was paired by its place and not by its name.
+        unlike: What of these nodes differs, as (name, in the first, in the second): attributes,
+            operands, and the values of constants.
+    """
+
+    agrees: tuple[str, ...]
+    differs: OutputCheck
+    other: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    tried: int
+    by_place: bool
+    unlike: tuple[tuple[str, str, str], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {**asdict(self), "differs": plain_check(self.differs)}
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The outcome of a check.
 
@@ -110,6 +140,7 @@ class Verdict:
         mend: What to do about it, in a sentence; "" where nothing is known or to be done.
         original: What is wrong with the original itself: `broken`, it does not load; `differs`, it
             computes something else than was recorded; "" where nothing is known to be.
+        parting: Where the two part; None where that was not asked for, or they do not.
     """
 
     status: Status
@@ -121,6 +152,7 @@ class Verdict:
     remarks: tuple[str, ...] = ()
     mend: str = ""
     original: Literal["", "broken", "differs"] = ""
+    parting: Parting | None = None
 
     def __bool__(self) -> bool:
         """No verdict is true or false: `runs` is neither, and each would be taken for the other.
@@ -155,6 +187,7 @@ class Verdict:
             "remarks": list(self.remarks),
             "mend": self.mend,
             "original": self.original,
+            "parting": self.parting and self.parting.to_dict(),
         }
 
     @classmethod
