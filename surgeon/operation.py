@@ -149,9 +149,12 @@ class Operation:
                 self.spared.begin(getattr(step, "keep", ()))
                 if isinstance(step, RulesStep):
                     self._sweep(step.rules, DEFAULT_LIMIT, allow, tidy=step.tidy)
-                elif isinstance(step, FoldStep | StateShapesStep):
-                    self._sweep((), getattr(step, "max_bytes", None) or DEFAULT_LIMIT, allow)
-                    self.stating = step if isinstance(step, StateShapesStep) else self.stating
+                elif isinstance(step, FoldStep):
+                    most = DEFAULT_LIMIT if step.max_bytes is None else step.max_bytes
+                    self._sweep((), most, allow, turns=step.turns)
+                elif isinstance(step, StateShapesStep):
+                    self._sweep((), DEFAULT_LIMIT, allow)
+                    self.stating = step
                 elif isinstance(step, AsReadStep | NamesStep):
                     self._hand_over(step, recipe, allow)
                 elif isinstance(step, FreeBatchStep | FreeSizesStep):
@@ -249,19 +252,17 @@ class Operation:
         *,
         tidy: bool = False,
         written_out: bool = False,
+        turns: int | None = None,
     ) -> None:
         self._settle()
         if self.reach is not None:
             self.reach.begin(rules, allow)
         sweep = Sweep(
-            self.model,
-            self.facts,
-            self.surgery,
-            self.notes,
-            rules,
+            *(self.model, self.facts, self.surgery, self.notes, rules),
             fold=fold,
             tidy=tidy,
             written_out=written_out,
+            turns=turns,
             allow=allow,
             check=self.trial,
             carried=self.carried,

@@ -1,4 +1,4 @@
-"""A Loop that provably runs a few times, as its body so many times in a row; so a SequenceMap."""
+"""A Loop or Scan that provably runs a few times, as its body so often in a row; so SequenceMap."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.bodies import listed
+from surgeon.bodies.turns import INWARD, OUTWARD, turns_of_loop, turns_of_scan
 from surgeon.chance import RANDOM
 from surgeon.copies import Copier
 from surgeon.facts import Facts
-from surgeon.facts.bodies import turns
+from surgeon.facts.bodies import axis_of_scan
 from surgeon.facts.fact import FIRST_STATE
 from surgeon.links import bodies, current, toposort
 from surgeon.rewrite import Draft, Surgery
 
-MOST_TRIPS = 16
-MOST_NODES = 512  # of all the copies; a Loop that would be more stays
+MOST_TURNS = 16
+_NODES = 32  # for each turn that is allowed, of all the copies; what would be more stays
 _FIRST_OPSET = 7  # before, Concat and Unsqueeze had other forms
 _LISTS = frozenset(
     {("prim", "ListConstruct")}
@@ -33,10 +34,12 @@ class Unroller:
     Args:
         facts: Asked for the number of turns.
         surgery: The writer of wiring.
+        most: Turns.
     """
 
-    def __init__(self, facts: Facts, surgery: Surgery) -> None:
+    def __init__(self, facts: Facts, surgery: Surgery, most: int | None = None) -> None:
         self.facts, self.surgery = facts, surgery
+        self.most = MOST_TURNS if most is None else most
 
     def unroll(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
         """The copies' nodes, producers first; None where the Loop stays.
@@ -50,34 +53,38 @@ class Unroller:
             return None
         if node.op == "SequenceMap":
             return self._mapped(node, graph, body)
-        if node.op != "Loop":
+        if node.op not in ("Loop", "Scan") or self.facts.opset < _FIRST_OPSET:
             return None
-        trips = turns(self.facts, node)
-        carried = [current(tensor) for tensor in node.inputs[FIRST_STATE:]]
-        if (
-            not isinstance(trips, int)
-            or self.facts.opset < _FIRST_OPSET
-            or not _may_be_copied(body)
-        ):
+        if not _may_be_copied(body) or (order := _in_order(body)) is None:
             return None
-        size = sum(len(inner.nodes) for inner in (body, *bodies(body)))
-        scanned = len(body.outputs) - 1 - len(carried)
-        if trips > MOST_TRIPS or trips * size > MOST_NODES or (scanned and not trips):
-            return None
-        if len(body.inputs) != FIRST_STATE + len(carried) or any(t.is_empty() for t in carried):
+        if node.op == "Scan":
+            trips = turns_of_scan(self.facts, node)
+        else:
+            trips = turns_of_loop(self.facts, node, order, self.most)
+        if trips is None or not self._is_small(body, trips):
             return None
         if not all(map(self.surgery.may_end, node.outputs)):
             return None
-        order = _in_order(body)
-        return None if order is None else self._lay_out(node, graph, order, carried, trips)
+        if node.op == "Scan":
+            return self._scanned(node, graph, order, trips)
+        states = len(node.inputs) - FIRST_STATE
+        if len(body.inputs) != FIRST_STATE + states or (not trips and len(node.outputs) > states):
+            return None
+        carried = [current(tensor) for tensor in node.inputs[FIRST_STATE:]]
+        if any(tensor.is_empty() for tensor in carried):
+            return None
+        return self._lay_out(node, graph, order, carried, trips)
+
+    def _is_small(self, body: gs.Graph, turns: int) -> bool:
+        size = sum(len(inner.nodes) for inner in (body, *bodies(body)))
+        return turns <= self.most and turns * size <= self.most * _NODES
 
     def _mapped(self, node: gs.Node, graph: gs.Graph, body: gs.Graph) -> list[gs.Node] | None:
         """A SequenceMap over lists whose elements are known, as a list of what its body gives."""
         given = [current(tensor) for tensor in node.inputs]
         lists = [listed.elements(tensor) for tensor in given]
         count = len(lists[0] or ()) if lists else 0
-        size = sum(len(inner.nodes) for inner in (body, *bodies(body)))
-        if not 0 < count <= MOST_TRIPS or count * size > MOST_NODES or not _may_be_copied(body):
+        if not count or not self._is_small(body, count) or not _may_be_copied(body):
             return None
         for tensor, items in zip(given, lists, strict=True):
             if len(items or ()) != count and self.facts.of(tensor).items is not None:
@@ -135,6 +142,59 @@ class Unroller:
         pairs = list(zip(list(node.outputs), [*carried, *joined], strict=False))
         return [*made, *draft.nodes, *self.surgery.end_in(node, graph, pairs)]
 
+    def _scanned(
+        self, node: gs.Node, graph: gs.Graph, order: Sequence[gs.Node], turns: int
+    ) -> list[gs.Node] | None:
+        """A Scan whose inputs are taken apart by Gather, and what its turns give put together."""
+        body: gs.Graph = node.attrs["body"]
+        states = len(node.inputs) - int(node.attrs["num_scan_inputs"])
+        made = body.outputs[states:]
+        axes = [self._axis_outward(node, index, tensor) for index, tensor in enumerate(made)]
+        if not turns or None in axes or len(node.outputs) > len(body.outputs):
+            return None
+        stem = next((t.name for t in node.outputs if t.name), "scan")
+        taking, draft = self.surgery.draft(graph, stem), self.surgery.draft(graph, stem)
+        self.surgery.raise_constants(body, graph)
+        carried = [current(tensor) for tensor in node.inputs[:states]]
+        rows: list[list[gs.Tensor]] = [[] for _ in made]
+        copies: list[gs.Node] = []
+        for turn in range(turns):
+            taken = [
+                self._row(taking, node, index, turn, turns)
+                for index in range(len(node.inputs) - states)
+            ]
+            inside = dict(zip(map(id, body.inputs), [*carried, *taken], strict=True))
+            copier = Copier(self.surgery, graph, inside)
+            copies.extend(copier.nodes(order))
+            ends = [copier.stands_for(tensor) for tensor in body.outputs]
+            carried = ends[:states]
+            for row, end in zip(rows, ends[states:], strict=True):
+                row.append(end)
+        joined = []
+        for index, (row, axis) in enumerate(zip(rows, axes, strict=True)):
+            backward = _is_backward(node, "scan_output_directions", index)
+            joined.append(_joined(draft, row[::-1] if backward else row, axis or 0))
+        pairs = list(zip(list(node.outputs), [*carried, *joined], strict=False))
+        ended = self.surgery.end_in(node, graph, pairs)
+        return [*taking.nodes, *copies, *draft.nodes, *ended]
+
+    def _row(self, draft: Draft, node: gs.Node, index: int, turn: int, turns: int) -> gs.Tensor:
+        """What one turn takes of an input."""
+        count = int(node.attrs["num_scan_inputs"])
+        tensor = current(node.inputs[len(node.inputs) - count + index])
+        axis = axis_of_scan(node, INWARD, index, self.facts.of(tensor).rank or 1)
+        backward = _is_backward(node, "scan_input_directions", index)
+        place = draft.constant(np.array(turns - 1 - turn if backward else turn, np.int64), "turn")
+        row: gs.Tensor = draft.op("Gather", tensor, place, axis=axis)
+        return row
+
+    def _axis_outward(self, node: gs.Node, index: int, made: gs.Tensor) -> int | None:
+        """Along which axis what the turns make of a value is put together."""
+        if not node.attrs.get(OUTWARD):
+            return 0
+        rank = self.facts.of(made).rank
+        return None if rank is None else axis_of_scan(node, OUTWARD, index, rank + 1)
+
 
 def _may_be_copied(body: gs.Graph) -> bool:
     """Whether each copy computes what the body does: nothing draws, nothing is of other makers.
@@ -163,9 +223,15 @@ def _one(value: int, dtype: Any, like: gs.Tensor) -> Any:
     return np.full((1,) if like.shape is not None and len(like.shape) == 1 else (), value, dtype)
 
 
-def _joined(draft: Draft, rows: Sequence[gs.Tensor]) -> gs.Tensor:
-    """What each turn gave, one behind the other along a new first axis."""
-    axes = draft.constant([0], "axes")
+def _is_backward(node: gs.Node, directions: str, index: int) -> bool:
+    """Whether the last turn of a value that a Scan takes or gives lies first."""
+    told = node.attrs.get(directions)
+    return bool(told and index < len(told) and told[index])
+
+
+def _joined(draft: Draft, rows: Sequence[gs.Tensor], axis: int = 0) -> gs.Tensor:
+    """What each turn gave, one behind the other along a new axis."""
+    axes = draft.constant([axis], "axes")
     each = [draft.op("Unsqueeze", row, axes) for row in rows]
-    joined: gs.Tensor = draft.op("Concat", *each, axis=0) if len(each) > 1 else each[0]
+    joined: gs.Tensor = draft.op("Concat", *each, axis=axis) if len(each) > 1 else each[0]
     return joined

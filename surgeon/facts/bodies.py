@@ -20,7 +20,7 @@ from surgeon.facts.fact import BOOL, FIRST_STATE, INT64, UNKNOWN, Fact
 from surgeon.facts.inference import Facts
 from surgeon.links import current
 
-_SCAN_WITHOUT_BATCH = 9  # the opset from which on a Scan has no axis for the batch
+SCAN_WITHOUT_BATCH = 9  # the opset from which on a Scan has no axis for the batch
 
 
 def body_input(
@@ -42,7 +42,7 @@ def body_input(
         return Fact(items=items._replace(dtype=items.dtype or given.items.dtype))
     if node.op == "Loop":
         return carried.given(facts, node, place, index, tensor.name)
-    if facts.opset < _SCAN_WITHOUT_BATCH:
+    if facts.opset < SCAN_WITHOUT_BATCH:
         return Fact(given.dtype)
     return Fact(given.dtype, _one_of(node, index, given.shape))
 
@@ -141,7 +141,7 @@ def _states(node: gs.Node) -> int:
     return len(node.inputs) - int(node.attrs.get("num_scan_inputs", 0))
 
 
-def _axis(node: gs.Node, key: str, index: int, rank: int) -> int | None:
+def axis_of_scan(node: gs.Node, key: str, index: int, rank: int) -> int | None:
     """The axis along which one of the scanned values lies, of so many; None where it has none."""
     axes = node.attrs.get(key)
     axis = int(axes[index]) if axes and index < len(axes) else 0
@@ -153,21 +153,21 @@ def _one_of(node: gs.Node, index: int, shape: tuple[Dim, ...] | None) -> tuple[D
     states = _states(node)
     if shape is None or index < states:
         return shape
-    axis = _axis(node, "scan_input_axes", index - states, len(shape))
+    axis = axis_of_scan(node, "scan_input_axes", index - states, len(shape))
     return None if axis is None else (*shape[:axis], *shape[axis + 1 :])
 
 
 def _of_scan(facts: Facts, node: gs.Node, index: int, made: Fact) -> Fact:
     states = _states(node)
-    if facts.opset < _SCAN_WITHOUT_BATCH or not 0 <= states < len(node.inputs):
+    if facts.opset < SCAN_WITHOUT_BATCH or not 0 <= states < len(node.inputs):
         return Fact(made.dtype)
     if index < states:
         return Fact(made.dtype, facts.of(node.inputs[index]).shape)
     scanned = facts.of(node.inputs[states]).shape
-    along = None if scanned is None else _axis(node, "scan_input_axes", 0, len(scanned))
+    along = None if scanned is None else axis_of_scan(node, "scan_input_axes", 0, len(scanned))
     if made.shape is None or scanned is None or along is None:
         return Fact(made.dtype)
-    axis = _axis(node, "scan_output_axes", index - states, len(made.shape) + 1)
+    axis = axis_of_scan(node, "scan_output_axes", index - states, len(made.shape) + 1)
     if axis is None:
         return Fact(made.dtype)
     return Fact(made.dtype, (*made.shape[:axis], scanned[along], *made.shape[axis:]))

@@ -126,7 +126,7 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
     content = value.find(key.replace("_", "-")) or value
     keep = tuple(item.keep or ())
     if key == "fold":
-        return FoldStep(item.fold.max_bytes if item.fold else None, keep)
+        return FoldStep(keep=keep, **(dict(item.fold) if item.fold else {}))
     lists = [(value.find("without"), item.without or ()), (value.find("only"), item.only or ())]
     chosen_at = tuple(
         ((under and under.find(index)) or value).location

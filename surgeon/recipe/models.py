@@ -66,6 +66,13 @@ class FoldModel(_Model):
     """Replaces what depends on constants alone by constants."""
 
     max_bytes: int | None = Field(None, ge=0, description="Larger results stay computed.")
+    turns: int | None = Field(
+        None,
+        ge=0,
+        le=10_000,
+        description="Loops and Scans of so many turns at most are written out, turn by turn, if "
+        "that makes no more than 32 nodes for each turn that is allowed; otherwise 16.",
+    )
 
 
 class HeaderModel(_Model):

@@ -118,10 +118,14 @@ class RulesStep(NamedTuple):
 
 
 class FoldStep(NamedTuple):
-    """Folds constants; results larger than `max_bytes` stay computed, and so does what is kept."""
+    """Folds constants; results larger than `max_bytes` stay computed, and so does what is kept.
+
+    Loops and Scans of up to `turns` turns are written out; where it is None, of few, as everywhere.
+    """
 
     max_bytes: int | None = None
     keep: tuple[str, ...] = ()
+    turns: int | None = None
 
 
 class SimplifyStep(NamedTuple):

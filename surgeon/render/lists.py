@@ -131,7 +131,8 @@ def _step(step: object) -> str:
         return f"{way} the opset to {opset}"
     if (tool := getattr(step, "tool", None)) is not None:
         return f"simplify with {words.name(tool)}"
-    return "fold constants"
+    turns = getattr(step, "turns", None)
+    return "fold constants" + (f", and write out up to {turns} turns" if turns else "")
 
 
 def words_of(found: Sequence[Word]) -> RenderableType:
