@@ -9,7 +9,7 @@ from typing import Any
 
 from surgeon.verify.compare import worst
 from surgeon.verify.summary import agreement
-from surgeon.verify.verdict import Comparison, NotCompared, Verdict
+from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict
 
 DATA = "data"  # what was not compared begins so where it is the user's own
 
@@ -84,9 +84,12 @@ def _never(
     if not comparisons:
         return []
     told = {each.what for each in not_compared}
+    by_name: dict[str, list[OutputCheck]] = {}
+    for output in (output for each in comparisons for output in each.outputs):
+        by_name.setdefault(output.name, []).append(output)
     found = []
     for name in names:
-        checks = [o for c in comparisons for o in c.outputs if o.name == name]
+        checks = by_name.get(name, [])
         if f"output `{name}`" not in told and all(check.doubted for check in checks):
             why = checks[0].weak if checks and checks[0].weak else "the reference does not hold it"
             found.append(NotCompared(f"output `{name}`", why))
