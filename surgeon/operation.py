@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ from surgeon.recipe import (
     Rule,
     RulesStep,
     StateShapesStep,
+    UnrollStep,
 )
 from surgeon.report import Change, MissRecord, Notes, Report
 from surgeon.returned import BACK, is_back
@@ -88,7 +89,7 @@ class Operation:
         self.evidence: Path | None = None  # where what is refused is kept
         self.given: Given | None = None  # what the user says of inputs
         self.notes = self.begun = Notes()
-        self.touched = False  # whether the model was changed before any step
+        self.touched = False  # before any step
         self.model = original.clone()
         self.before = operators(self.model)
         self.earlier: dict[str, int] = {}  # what there was before the recipe for a target
@@ -143,17 +144,19 @@ class Operation:
         for at, recipe in enumerate(self.recipes, 1):
             if recipe.source == FOR_TARGET:
                 self.earlier = self.earlier or operators(self.model)
-            known = len(self.notes.changes)
+            known = self.notes.made
             allow = self.allow | recipe.allow
             for place, step in enumerate(recipe.steps):
                 self.spared.begin(getattr(step, "keep", ()))
                 if isinstance(step, RulesStep):
-                    self._sweep(step.rules, DEFAULT_LIMIT, allow, tidy=step.tidy)
+                    self._sweep(step.rules, allow, tidy=step.tidy)
                 elif isinstance(step, FoldStep):
-                    most = DEFAULT_LIMIT if step.max_bytes is None else step.max_bytes
-                    self._sweep((), most, allow, turns=step.turns)
+                    self._sweep((), allow, fold=step.max_bytes)
+                elif isinstance(step, UnrollStep):
+                    if operators(self.model).keys() & {*step.operators}:
+                        self._sweep((), allow, turns=dict.fromkeys(step.operators, step.turns))
                 elif isinstance(step, StateShapesStep):
-                    self._sweep((), DEFAULT_LIMIT, allow)
+                    self._sweep((), allow)
                     self.stating = step
                 elif isinstance(step, AsReadStep | NamesStep):
                     self._hand_over(step, recipe, allow)
@@ -166,7 +169,7 @@ class Operation:
                     self._replace_proto(found.function, found.name)
                     self.notes.remarks += filter(None, [found.said])
             clock.lap("sweep")
-            if recipe.source == FOR_TARGET and len(self.notes.changes) == known:
+            if recipe.source == FOR_TARGET and self.notes.made == known:
                 self.recipes = self.recipes[:at]  # those behind are for what it writes
                 break
 
@@ -189,6 +192,7 @@ class Operation:
         idle = set(names).difference(change.recipe for change in self.notes.changes)
         undone, said = waiting(misses, idle), waiting(misses, set(names) - idle)
         said += staying(self.model, self.facts, [r for r in self.recipes if r.name not in idle])
+        gone = self.removed + self.surgery.removed.all
         costs = cost_of_sizes(self.original, self.before, after)
         said += [*filter(None, [costs]), *unheard(self.model, self.facts, after)]
         noted = [*self.notes.remarks, *self.spared.unfound()]
@@ -211,12 +215,8 @@ class Operation:
             opset=self.model.opset,
             refusals=tuple(self.notes.refusals),
             opset_before=self.original.opset,
-            gone=self._gone() if self.notes.every else None,
+            gone=dict(filter(None, map(fate, gone))) if self.notes.every else None,
         )
-
-    def _gone(self) -> dict[str, str]:
-        """What became of the nodes of the file that went, by their names or first outputs'."""
-        return dict(filter(None, map(fate, self.removed + self.surgery.removed.all)))
 
     def _begin(self) -> None:
         """Facts and wiring for the model at hand."""
@@ -247,19 +247,19 @@ class Operation:
     def _sweep(
         self,
         rules: Sequence[Rule],
-        fold: int,
         allow: frozenset[str],
         *,
+        fold: int | None = None,
         tidy: bool = False,
         written_out: bool = False,
-        turns: int | None = None,
+        turns: Mapping[str, int] | None = None,
     ) -> None:
         self._settle()
         if self.reach is not None:
             self.reach.begin(rules, allow)
         sweep = Sweep(
             *(self.model, self.facts, self.surgery, self.notes, rules),
-            fold=fold,
+            fold=DEFAULT_LIMIT if fold is None else fold,
             tidy=tidy,
             written_out=written_out,
             turns=turns,
@@ -281,7 +281,7 @@ class Operation:
     def _write_out_functions(self, allow: frozenset[str]) -> None:
         """For a step that knows nothing of functions: their nodes in the place of calls."""
         if self.model.graph.functions:
-            self._sweep((), DEFAULT_LIMIT, allow, written_out=True)
+            self._sweep((), allow, written_out=True)
 
     def _settle(self) -> None:
         """Put the conditions that failed into words, while the graph is as they found it."""

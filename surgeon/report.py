@@ -136,6 +136,11 @@ class Notes:
     failures: list[str] = field(default_factory=list)
     in_the_way: str = ""  # the operator for which an opset was not reached
 
+    @property
+    def made(self) -> int:
+        """How much was done, of whatever kind."""
+        return len(self.changes) + self.housekeeping.total()
+
     def replaced(self) -> dict[str, list[str]]:
         """The nodes that each rule replaced, by `recipe/rule`."""
         found: dict[str, list[str]] = {}

@@ -53,7 +53,7 @@ class Sweep:
         fold: Largest constant to compute, in bytes; None leaves all but shape arithmetic.
         tidy: Whether nodes are to be few, whatever the rules do.
         written_out: Whether calls of functions are to go, however many nodes that makes.
-        turns: Of how many turns a Loop or Scan is written out at most; None is for few.
+        turns: Of how many turns what is written out has at most, by operator; else of few.
         allow: `approximate`, `contract`: kinds of rules that may fire.
         check: Compares a match with its draft before it is spliced.
         carried: What is taken for granted of the values that Loops carry.
@@ -71,7 +71,7 @@ class Sweep:
         fold: int | None,
         tidy: bool = False,
         written_out: bool = False,
-        turns: int | None = None,
+        turns: Mapping[str, int] | None = None,
         allow: frozenset[str] = frozenset(),
         check: Check | None = None,
         carried: Carried | None = None,
@@ -83,7 +83,7 @@ class Sweep:
         self.keeper = Housekeeper(
             facts, surgery, Folder(facts, fold, notes.failures), notes.housekeeping
         )
-        self.unroller = Unroller(facts, surgery, turns)
+        self.unroller = Unroller(facts, surgery, turns or {})
         self.appending = Appending(facts, surgery, self._suppose)
         self.firing = Firing(facts, surgery, notes, allow=allow, check=check)
         self.calls = Calls(

@@ -113,12 +113,12 @@ from surgeon.recipe import Recipe
         (
             HEAD + "steps:\n  - keep: [a]\n",
             "4:5: `keep` keeps nodes from no rule\n"
-            "  mend: Write it beside `use`, `rules` or `fold`.",
+            "  mend: Write it beside `use`, `rules`, `fold` or `unroll`.",
         ),
         (
             HEAD + "steps:\n  - simplify: onnxsim\n    keep: [a]\n",
             "5:5: `keep` keeps nodes from no rule\n"
-            "  mend: Write it beside `use`, `rules` or `fold`.",
+            "  mend: Write it beside `use`, `rules`, `fold` or `unroll`.",
         ),
         (
             HEAD + "steps:\n  - use: no-ops\n    without: [reshape-chain, frobnicate]\n",

@@ -1,10 +1,12 @@
 """Loops and Scans whose turns are known are written out; what they compute stays."""
 
+from pathlib import Path
+
 import pytest
 from truth import parse
 
 import surgeon
-from surgeon.recipe import FoldStep, Recipe
+from surgeon.recipe import Recipe, UnrollStep
 
 WHILE = """
     g (float[2] x) => (float[2] y, float[q,2] z)
@@ -135,6 +137,23 @@ def test_a_scan_of_unknown_length_stays_and_a_shape_tells_it() -> None:
     assert "Scan" in operators(few)
 
 
+def test_a_target_without_loops_gets_none(tmp_path: Path) -> None:
+    lists = {"without.yaml": "", "with.yaml": ", Loop"}
+    told = {"condition": "Less (j, end)", "end": 20, "step": 1, "count": ""}
+    model = parse(WHILE % told)
+    for name, more in lists.items():
+        path = tmp_path / name
+        path.write_text(f"operators: [Sin, Mul, Unsqueeze, Concat, Add, Less, Cast{more}]\n")
+        result = surgeon.apply(model, "clean", target=str(path), require="equivalent")
+        assert ("Loop" in operators(result.model)) == bool(more)
+        assert result.report.failures == ()
+
+
+def test_a_model_without_turns_stays_as_it_is() -> None:
+    model = parse("g (float[2] x) => (float[2] y) <float a = {1}> { b = Exp (a) y = Add (x, b) }")
+    assert surgeon.apply(model, "unroll").report.status == "unchanged"
+
+
 def test_more_nodes_than_is_worth_it_stay() -> None:
     body = " ".join(f"v{n + 1} = Sin (v{n})" for n in range(40))
     text = f"""
@@ -149,9 +168,9 @@ def test_more_nodes_than_is_worth_it_stay() -> None:
 
 
 def test_a_recipe_says_how_many_turns() -> None:
-    text = "surgeon: 1\nname: few\nsteps:\n  - fold: {turns: 3}\n"
+    text = "surgeon: 1\nname: few\nsteps:\n  - unroll: 3\n"
     recipe = Recipe.parse(text, file="few.yaml")
-    assert recipe.steps == (FoldStep(None, (), 3),)
+    assert recipe.steps == (UnrollStep(3),)
     told = {"condition": "Less (j, end)", "step": 1, "count": ""}
     for end, left in ((3, False), (4, True)):
         result = surgeon.apply(parse(WHILE % {**told, "end": end}), recipe)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,11 @@ class Unroller:
     Args:
         facts: Asked for the number of turns.
         surgery: The writer of wiring.
-        most: Turns.
+        most: Turns, by operator, where they are not few.
     """
 
-    def __init__(self, facts: Facts, surgery: Surgery, most: int | None = None) -> None:
-        self.facts, self.surgery = facts, surgery
-        self.most = MOST_TURNS if most is None else most
+    def __init__(self, facts: Facts, surgery: Surgery, most: Mapping[str, int]) -> None:
+        self.facts, self.surgery, self.most = facts, surgery, most
 
     def unroll(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
         """The copies' nodes, producers first; None where the Loop stays.
@@ -60,8 +59,8 @@ class Unroller:
         if node.op == "Scan":
             trips = turns_of_scan(self.facts, node)
         else:
-            trips = turns_of_loop(self.facts, node, order, self.most)
-        if trips is None or not self._is_small(body, trips):
+            trips = turns_of_loop(self.facts, node, order, self.most.get("Loop", MOST_TURNS))
+        if trips is None or not self._is_small(node, trips):
             return None
         if not all(map(self.surgery.may_end, node.outputs)):
             return None
@@ -75,16 +74,17 @@ class Unroller:
             return None
         return self._lay_out(node, graph, order, carried, trips)
 
-    def _is_small(self, body: gs.Graph, turns: int) -> bool:
+    def _is_small(self, node: gs.Node, turns: int) -> bool:
+        body, most = node.attrs["body"], self.most.get(node.op, MOST_TURNS)
         size = sum(len(inner.nodes) for inner in (body, *bodies(body)))
-        return turns <= self.most and turns * size <= self.most * _NODES
+        return turns <= most and turns * size <= most * _NODES
 
     def _mapped(self, node: gs.Node, graph: gs.Graph, body: gs.Graph) -> list[gs.Node] | None:
         """A SequenceMap over lists whose elements are known, as a list of what its body gives."""
         given = [current(tensor) for tensor in node.inputs]
         lists = [listed.elements(tensor) for tensor in given]
         count = len(lists[0] or ()) if lists else 0
-        if not count or not self._is_small(body, count) or not _may_be_copied(body):
+        if not count or not self._is_small(node, count) or not _may_be_copied(body):
             return None
         for tensor, items in zip(given, lists, strict=True):
             if len(items or ()) != count and self.facts.of(tensor).items is not None:

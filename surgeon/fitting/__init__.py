@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from surgeon.notation import Pattern
-from surgeon.recipe import FOR_TARGET, Recipe, Rule, RulesStep, bundled
+from surgeon.recipe import FOR_TARGET, IN_TURNS, Recipe, Rule, RulesStep, UnrollStep, bundled
 from surgeon.targets import Target
 from surgeon.targets.own import is_own
 
@@ -58,6 +58,7 @@ SPELLING = (
 )
 _NOWHERE = frozenset({"Identity", "Constant"})  # what a rewrite leaves of these is a value
 _KINDS = ("approximate", "contract")
+_TURNS = 256  # as `unroll` does
 
 Forms = Sequence[frozenset[str]]  # what a rule writes: sets of operators, one of them each time
 
@@ -73,11 +74,13 @@ def recipe_for_target(
         without: Rules that are left out, by their ids.
     """
     rules = _chosen(wanted, frozenset(allow).intersection(_KINDS), without)
+    apart = lacking(wanted, dict.fromkeys(IN_TURNS, 1))
+    turns = [UnrollStep(_TURNS, operators=apart)] if apart else []
     told = "\n".join(f"{rule.recipe}/{rule.id} {rule.match.root.operators}" for rule in rules)
     return Recipe(
         name=f"to {wanted.title if is_own(wanted.name) else wanted.name}",
         about=f"What {wanted.title} lacks, in operators that it has.",
-        steps=(RulesStep(rules),),
+        steps=(*turns, RulesStep(rules)),
         custom=frozenset(),
         source=FOR_TARGET,
         digest=hashlib.sha256(told.encode()).hexdigest(),

@@ -18,6 +18,7 @@ from surgeon.recipe.fewer import chosen_from, kept_from
 from surgeon.recipe.inverses import check_inverses
 from surgeon.recipe.rules import (
     FOR_TARGET,
+    IN_TURNS,
     AsReadStep,
     BuilderCall,
     FoldStep,
@@ -36,6 +37,7 @@ from surgeon.recipe.rules import (
     SimplifyStep,
     StateShapesStep,
     Step,
+    UnrollStep,
     granted,
 )
 from surgeon.recipe.shelf import shelved
@@ -43,6 +45,7 @@ from surgeon.recipe.written import Use, Written
 
 __all__ = [
     "FOR_TARGET",
+    "IN_TURNS",
     "AsReadStep",
     "BuilderCall",
     "FoldStep",
@@ -62,6 +65,7 @@ __all__ = [
     "SimplifyStep",
     "StateShapesStep",
     "Step",
+    "UnrollStep",
     "bundled",
     "granted",
     "schema",

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
-from surgeon.recipe.rules import FoldStep, Rule, RulesStep, StateShapesStep, Step
+from surgeon.recipe.rules import FoldStep, Rule, RulesStep, StateShapesStep, Step, UnrollStep
 from surgeon.recipe.written import Use
 
 
@@ -24,7 +24,7 @@ def kept_from(steps: Iterable[Step], keep: Collection[str]) -> list[Step]:
     """The steps, of which those that go by rules or fold leave these nodes too as they are."""
     return [
         step._replace(keep=(*step.keep, *(name for name in keep if name not in step.keep)))
-        if isinstance(step, RulesStep | FoldStep | StateShapesStep)
+        if isinstance(step, RulesStep | FoldStep | UnrollStep | StateShapesStep)
         else step
         for step in steps
     ]

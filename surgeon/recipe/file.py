@@ -33,6 +33,7 @@ from surgeon.recipe.rules import (
     ShareWeightsStep,
     SimplifyStep,
     StateShapesStep,
+    UnrollStep,
 )
 from surgeon.recipe.validating import validate
 from surgeon.recipe.written import Use, Written, WrittenStep
@@ -97,7 +98,7 @@ def _steps(
     return steps, tuple(value.location for value in values)
 
 
-_KEEPING = frozenset({"use", "rules", "fold"})  # what `keep` may stand beside
+_KEEPING = frozenset({"use", "rules", "fold", "unroll"})  # what `keep` may stand beside
 
 
 def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep:
@@ -121,12 +122,14 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         raise RecipeError(
             "`keep` keeps nodes from no rule",
             where=value.key_location("keep"),
-            mend="Write it beside `use`, `rules` or `fold`.",
+            mend="Write it beside `use`, `rules`, `fold` or `unroll`.",
         )
     content = value.find(key.replace("_", "-")) or value
     keep = tuple(item.keep or ())
     if key == "fold":
-        return FoldStep(keep=keep, **(dict(item.fold) if item.fold else {}))
+        return FoldStep(item.fold.max_bytes if item.fold else None, keep)
+    if item.unroll is not None:
+        return UnrollStep(item.unroll, keep)
     lists = [(value.find("without"), item.without or ()), (value.find("only"), item.only or ())]
     chosen_at = tuple(
         ((under and under.find(index)) or value).location

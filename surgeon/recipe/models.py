@@ -66,13 +66,6 @@ class FoldModel(_Model):
     """Replaces what depends on constants alone by constants."""
 
     max_bytes: int | None = Field(None, ge=0, description="Larger results stay computed.")
-    turns: int | None = Field(
-        None,
-        ge=0,
-        le=10_000,
-        description="Loops and Scans of so many turns at most are written out, turn by turn, if "
-        "that makes no more than 32 nodes for each turn that is allowed; otherwise 16.",
-    )
 
 
 class HeaderModel(_Model):
@@ -131,6 +124,14 @@ class StepModel(_Model):
     )
     fold: FoldModel | None = Field(
         None, description="Compute what depends on constants alone; `fold: {}` for usual sizes."
+    )
+    unroll: int | None = Field(
+        None,
+        ge=1,
+        le=10_000,
+        description="Write out Loops, Scans and SequenceMaps of so many turns at most, one turn "
+        "behind the other, where that makes no more than 32 nodes for each turn that is allowed; "
+        "16 are written out by every step of rules.",
     )
     simplify: Literal["onnxsim"] | None = Field(
         None, description="Hand the model to another simplifier."

@@ -118,14 +118,21 @@ class RulesStep(NamedTuple):
 
 
 class FoldStep(NamedTuple):
-    """Folds constants; results larger than `max_bytes` stay computed, and so does what is kept.
-
-    Loops and Scans of up to `turns` turns are written out; where it is None, of few, as everywhere.
-    """
+    """Folds constants; results larger than `max_bytes` stay computed, and so does what is kept."""
 
     max_bytes: int | None = None
     keep: tuple[str, ...] = ()
-    turns: int | None = None
+
+
+IN_TURNS = ("Loop", "Scan", "SequenceMap")
+
+
+class UnrollStep(NamedTuple):
+    """Writes out nodes of these operators and of so many turns at most, but for what is kept."""
+
+    turns: int
+    keep: tuple[str, ...] = ()
+    operators: tuple[str, ...] = IN_TURNS
 
 
 class SimplifyStep(NamedTuple):
@@ -224,6 +231,7 @@ class StateShapesStep(NamedTuple):
 Step: TypeAlias = (
     RulesStep
     | FoldStep
+    | UnrollStep
     | SimplifyStep
     | RaiseOpsetStep
     | LowerOpsetStep

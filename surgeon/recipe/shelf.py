@@ -38,6 +38,7 @@ from surgeon.recipe.rules import (
     ShareWeightsStep,
     SimplifyStep,
     StateShapesStep,
+    UnrollStep,
 )
 from surgeon.recipe.written import Use, Written
 
@@ -49,6 +50,7 @@ _KINDS: Mapping[str, type[Any]] = {
         *(RaiseOpsetStep, Rule, RulesStep, SimplifyStep, Use, Written),
         *(AsReadStep, Extension, IrVersionStep, PlainAttributesStep, NamesStep),
         ShareWeightsStep,
+        UnrollStep,
         FreeSizesStep,
         StateShapesStep,
         PlainMetadataStep,

@@ -131,8 +131,9 @@ def _step(step: object) -> str:
         return f"{way} the opset to {opset}"
     if (tool := getattr(step, "tool", None)) is not None:
         return f"simplify with {words.name(tool)}"
-    turns = getattr(step, "turns", None)
-    return "fold constants" + (f", and write out up to {turns} turns" if turns else "")
+    if (turns := getattr(step, "turns", None)) is not None:
+        return f"write out up to {turns} turns of Loops and Scans"
+    return "fold constants"
 
 
 def words_of(found: Sequence[Word]) -> RenderableType:
