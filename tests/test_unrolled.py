@@ -101,7 +101,7 @@ def test_a_scan_each_way(opset: int, turned: tuple[int, int], axis: int) -> None
         return  # negative axes came later
     told = {"n": 4, "in": turned[0], "out": turned[1], "axis": axis}
     text = (SCAN % told).replace("[0, -1]", "[0, 1]" if opset < 11 else "[0, -1]")
-    result = surgeon.apply(parse(text, opset=opset), "clean", require="equivalent")
+    result = surgeon.apply(parse(text, opset=opset), "unroll", require="equivalent")
     assert "Scan" not in operators(result.model)
     assert operators(result.model).count("Tanh") == 4
 
@@ -133,8 +133,8 @@ def test_a_scan_of_unknown_length_stays_and_a_shape_tells_it() -> None:
     shape = {"x": [20, 3], "w": [3, 20]}
     told = surgeon.apply(model, "unroll", shape=shape, require="equivalent").model
     assert operators(told).count("Tanh") == 20
-    few = surgeon.apply(model, "clean", shape=shape).model
-    assert "Scan" in operators(few)
+    few = {"x": [2, 3], "w": [3, 2]}
+    assert "Scan" in operators(surgeon.apply(model, "clean", shape=few).model)
 
 
 def test_a_target_without_loops_gets_none(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from surgeon.facts.fact import FIRST_STATE
 from surgeon.links import bodies, current, toposort
 from surgeon.rewrite import Draft, Surgery
 
-MOST_TURNS = 16
+MOST_TURNS = {"Loop": 16, "SequenceMap": 16, "Scan": 0}  # where nobody asks for more
 _NODES = 32  # for each turn that is allowed, of all the copies; what would be more stays
 _FIRST_OPSET = 7  # before, Concat and Unsqueeze had other forms
 _LISTS = frozenset(
@@ -38,7 +38,7 @@ class Unroller:
     """
 
     def __init__(self, facts: Facts, surgery: Surgery, most: Mapping[str, int]) -> None:
-        self.facts, self.surgery, self.most = facts, surgery, most
+        self.facts, self.surgery, self.most = facts, surgery, {**MOST_TURNS, **most}
 
     def unroll(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
         """The copies' nodes, producers first; None where the Loop stays.
@@ -59,7 +59,7 @@ class Unroller:
         if node.op == "Scan":
             trips = turns_of_scan(self.facts, node)
         else:
-            trips = turns_of_loop(self.facts, node, order, self.most.get("Loop", MOST_TURNS))
+            trips = turns_of_loop(self.facts, node, order, self.most["Loop"])
         if trips is None or not self._is_small(node, trips):
             return None
         if not all(map(self.surgery.may_end, node.outputs)):
@@ -75,7 +75,7 @@ class Unroller:
         return self._lay_out(node, graph, order, carried, trips)
 
     def _is_small(self, node: gs.Node, turns: int) -> bool:
-        body, most = node.attrs["body"], self.most.get(node.op, MOST_TURNS)
+        body, most = node.attrs["body"], self.most[node.op]
         size = sum(len(inner.nodes) for inner in (body, *bodies(body)))
         return turns <= most and turns * size <= most * _NODES
 

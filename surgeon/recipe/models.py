@@ -131,7 +131,7 @@ class StepModel(_Model):
         le=10_000,
         description="Write out Loops, Scans and SequenceMaps of so many turns at most, one turn "
         "behind the other, where that makes no more than 32 nodes for each turn that is allowed; "
-        "16 are written out by every step of rules.",
+        "every step of rules does so with Loops and SequenceMaps of 16.",
     )
     simplify: Literal["onnxsim"] | None = Field(
         None, description="Hand the model to another simplifier."
