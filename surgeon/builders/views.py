@@ -157,6 +157,8 @@ def unsqueeze_chain(draft: Draft, match: Match) -> gs.Tensor:
     if first is None or second is None:
         raise Refused("its axes are computed")
     both = np.concatenate([first.reshape(-1), second.reshape(-1)])
+    if not both.size:
+        raise Refused("it puts in no axis")
     behind = bool((both < 0).all())
     if not behind and (both < 0).any():
         raise Refused("its axes are counted from both ends")
