@@ -251,7 +251,7 @@ class Facts:
                 shape,
                 None,
                 unit_axis(node, inputs, shape),
-                not_negative(node, inputs, index, self.model.array),
+                not_negative(node, inputs, index),
                 not_zero(node, inputs, self.model.array),
             )
 
