@@ -61,6 +61,7 @@ _VAST_VALUES = (*_LARGE_VALUES, 2**53 + 1, 2**53 + 3)
 ARRANGED = {ORDERED: ordered, DEFINITE: definite, PIVOTED: pivoted}
 _ENDS = (np.float32(-np.inf), np.float32(np.inf))
 _KEPT = (1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22)  # so many normal numbers of a seed are kept
+_COARSE = 100
 _MOST_NEAR = 16  # numbers of the piece itself around which values are drawn
 _OF_NOT_NUMBERS = frozenset({"IsNaN", "IsInf", "isnan", "isinf", "nan_to_num"})
 # Operators that say the same of NaN and infinities in every runtime.
@@ -197,6 +198,8 @@ def near(numbers: tuple[float, ...]) -> tuple[float, ...]:
             beside = [number * 0.999, number * 1.001]
         else:
             beside = [number, *(float(np.nextafter(single, to)) for to in _ENDS)]
+        if abs(number) >= _COARSE:  # halves have no number so near to it
+            beside += [number * 0.99, number * 1.01]
         beside += [-value for value in beside]
         found.update(dict.fromkeys((*beside, number + 1, number - 1)))
     return tuple(found)

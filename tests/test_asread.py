@@ -161,6 +161,24 @@ def test_texts_and_what_is_cut_off_stay(kind: str, nodes: str) -> None:
     assert not surgeon.apply(model, "input-types").model.changed
 
 
+@pytest.mark.parametrize("nodes", ["m = Reshape (c, x)", "m = Slice (c, zero, x)"])
+def test_what_tells_a_shape_or_a_place_is_no_end(nodes: str) -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (int64[1] x) => (float[n] y) '
+        f"<int64[4] c = {{1, 2, 3, 4}}, int64[1] zero = {{0}}> {{ {nodes} f = Cast <to = 1> (m) "
+        "y = Neg (f) }"
+    )
+    assert not surgeon.apply(model, "input-types", verify=False).model.changed
+
+
+def test_what_may_be_given_is_not_turned() -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[2,3] x, float[3] w) => (float[3,2] y) '
+        "<float[3] w = {1, 2, 3}> { s = Add (x, w) t = Transpose <perm = [1, 0]> (s) y = Sin (t) }"
+    )
+    assert not surgeon.apply(model, "channels-first", verify=False).model.changed
+
+
 def test_a_shape_that_is_told_is_that_of_the_file() -> None:
     result = surgeon.apply(parser.parse_model(IMAGE), "channels-first", shape={"x": [1, 6, 5, 3]})
     after = result.model.to_proto()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from chains import chains
 from facts_case import Case
@@ -18,7 +20,7 @@ from facts_of_views import VIEWS
 from facts_of_windows import WINDOWS
 from hypothesis import HealthCheck, given, reject, settings
 from shares import some
-from truth import fact_of, hold, infer, points, symbols_of
+from truth import fact_of, hold, infer, parse, points, symbols_of
 
 from surgeon import dims
 from surgeon.runtime import NotRunnable
@@ -128,3 +130,25 @@ def test_facts_of_graphs_drawn_at_random(proto: onnx.ModelProto) -> None:
 @given(chains(most=14))
 def test_facts_of_many_graphs_drawn_at_random(proto: onnx.ModelProto) -> None:
     _hold_chain(proto)
+
+
+def test_the_sign_of_a_remainder_is_that_of_its_own_divisors() -> None:
+    many = 2000  # of which no values are kept: constants of one shape have one fact
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]>'
+        f"g (int64[{many}] x) => (int64[{many}] y, int64[{many}] z) "
+        "{ y = Mod (x, more) z = Mod (x, less) }"
+    )
+    for name, number in (("more", 3), ("less", -3)):
+        array = np.full(many, number, np.int64)
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    assert not fact_of(proto, "z").not_negative
+
+
+@pytest.mark.parametrize(("factor", "known"), [(1 << 10, True), (1 << 20, False)])
+def test_a_cast_may_leave_its_type_at_sizes_that_tensors_have(factor: int, known: bool) -> None:
+    text = (
+        f"g (float[n] x) => (int32[1] y) <int64[1] k = {{{factor}}}> "
+        "{ s = Shape (x) m = Mul (s, k) y = Cast <to = 6> (m) }"
+    )
+    assert (fact_of(parse(text), "y").value is not None) == known

@@ -382,6 +382,25 @@ def test_a_raised_upsample_keeps_its_coordinates() -> None:
     )
 
 
+@pytest.mark.parametrize("scales", [(1, 0.6, 0.7), (1, 0.5, 0.3), (1, 1.5, 2.5), (1, 0.5, 2.5)])
+def test_a_raised_resize_takes_the_elements_that_it_took(scales: tuple[float, ...]) -> None:
+    """Of opset 10: the one behind where an axis shrinks, the one before where it grows."""
+    model = model_of(
+        "float[1,7,9] x", "y = Resize (x, s)", "y", opset=10, constants={"s": np.array(scales, F32)}
+    )
+    result = surgeon.apply(model, opset=13)
+    assert result.model.opset == 13
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+
+
+def test_a_resize_that_shrinks_and_grows_has_no_word_at_newer_opsets() -> None:
+    scales = {"s": np.array([1, 0.6, 2.5], F32)}
+    model = model_of("float[1,7,9] x", "y = Resize (x, s)", "y", opset=10, constants=scales)
+    with pytest.raises(VerifyError, match="the element before along an axis that grows"):
+        surgeon.apply(model, opset=13, verify=False)
+
+
 def test_functions_are_not_lost_where_an_opset_is_raised() -> None:
     """The converter leaves them out, and a file that calls what is nowhere was saved."""
     text = """<ir_version: 8, opset_import: ["": 13, "mine": 1]>

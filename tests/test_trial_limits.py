@@ -193,3 +193,16 @@ def test_a_count_may_be_0_where_an_input_has_elements(counted: bool) -> None:
     )
     refusals = surgeon.apply(proto, inferred_length).report.refusals
     assert bool(refusals) == counted
+
+
+@rule("y = Relu (x)", exact="rounding")
+def relu_up_to_3000(draft: Draft, match: Match) -> Any:
+    bounds = (draft.constant(np.array(n, np.float16)) for n in (0, 3000))
+    return draft.op("Clip", match.values["x"], *bounds)
+
+
+def test_halves_are_compared_beyond_the_numbers_that_a_rewrite_holds() -> None:
+    proto = model_of("float16[b,t] x", "y = Relu (x)", "y")
+    report = surgeon.apply(proto, relu_up_to_3000).report
+    assert not report.changes
+    assert len(report.refusals) == 1

@@ -303,3 +303,19 @@ def test_where_larger_values_part_them_it_is_told() -> None:
     assert verify(plain, model("y = Max (x, lo)")).remarks == ()
     spelled = "e = Exp (x) s = Sub (e, lo) y = Sub (s, lo)"  # infinite, there
     assert verify(model("y = Exp (x)"), model(spelled)).remarks == ()
+
+
+def test_where_integers_below_0_part_them_it_is_told() -> None:
+    """They are drawn as places and sizes are, from 0 on."""
+
+    def model(nodes: str) -> onnx.ModelProto:
+        return model_of("int64[n,8] x", nodes, "y", constants={"one": np.array(1)})
+
+    plain, other = model("y = Abs (x)"), model("y = Identity (x)")
+    found = verify(plain, other)
+    assert found.status == "equivalent"
+    (remark,) = found.remarks
+    assert "on integers from -9 to 9" in remark
+    assert verify(plain, other, inputs={"x": "ints(-9,10)"}).status == "differs"
+    assert verify(plain, other, inputs={"x": "ints(0,10)"}).remarks == ()
+    assert verify(plain, model("a = Mul (x, one) y = Abs (a)")).remarks == ()

@@ -251,7 +251,7 @@ class Facts:
                 shape,
                 None,
                 unit_axis(node, inputs, shape),
-                not_negative(node, inputs, index, self.model.array),
+                not_negative(node, inputs, index),
                 not_zero(node, inputs, self.model.array),
             )
 
@@ -343,9 +343,8 @@ class Facts:
         value = source.value
         if source.symbolic:
             # The symbols are dimensions: they fit int32 and int64.
-            return (
-                [Fact(to, source.shape, value)] if to in (INT64, onnx.TensorProto.INT32) else None
-            )
+            whole = to in (INT64, onnx.TensorProto.INT32) and not values.may_wrap(value, to)
+            return [Fact(to, source.shape, value)] if whole else None
         if (source.dtype in INTEGERS or source.dtype == BOOL) and (to in INTEGERS or to == BOOL):
             return [of_value(value.astype(onnx.helper.tensor_dtype_to_np_dtype(to)), to)]
         return None

@@ -25,8 +25,9 @@ _KEEP_NUMBERS = frozenset(
 _MAKE_SIGN = frozenset(
     "Relu Sigmoid Softmax HardSigmoid Abs Exp Softplus ArgMax ArgMin NonZero Shape Size".split()
 )
-# Of integers these may leave the type's range: the least number has no opposite in it.
-_MAY_WRAP = frozenset({"Abs", "ReduceSum"})
+# Of integers these may leave the type's range: the least number has no opposite in it, and
+# onnxruntime adds up a mean in the type of its elements.
+_MAY_WRAP = frozenset({"Abs", "ReduceSum", "ReduceMean"})
 
 
 def unit_axis(
@@ -54,15 +55,15 @@ def not_negative(
     node: gs.Node,
     inputs: Sequence[Fact | None],
     index: int,
-    array: Callable[[gs.Constant], Array | None],
 ) -> bool:
     """Whether every element of an output is proven to be at least 0, or NaN.
+
+    It follows from the facts alone: those of equal facts are kept for the next node.
 
     Args:
         node: What makes it.
         inputs: The facts of what that reads.
         index: Which of its outputs.
-        array: Gives the values of a constant.
     """
     first = inputs[0] if inputs else None
     whole = first is not None and first.dtype in INTEGERS
@@ -74,7 +75,7 @@ def not_negative(
         data = inputs if node.op == "Concat" else inputs[:1]
         return all(fact is not None and fact.not_negative for fact in data)
     if first is not None and whole and node.op in ("Div", "Mod"):
-        by = array(node.inputs[1]) if isinstance(node.inputs[1], gs.Constant) else None
+        by = inputs[1].concrete if len(inputs) > 1 and inputs[1] is not None else None
         if by is None or not (by > 0).all():
             return False  # a remainder has the sign of what divides, but for `fmod`
         has_its_sign = node.op == "Mod" and not node.attrs.get("fmod", 0)

@@ -35,7 +35,8 @@ class Ends:
         self.graph = proto.graph
         versions = [e.version for e in proto.opset_import if e.domain in ("", "ai.onnx")]
         self.opset = max(versions, default=1)
-        self.constants = {tensor.name: tensor for tensor in self.graph.initializer}
+        given = {value.name for value in self.graph.input}  # by the caller, whatever the file has
+        self.constants = {t.name: t for t in self.graph.initializer if t.name not in given}
         for node in self.graph.node:
             for attribute in node.attribute:
                 if node.op_type == "Constant" and attribute.name == "value":
@@ -207,10 +208,13 @@ class Ends:
             readers = [r for r in found if r is None or r.op_type not in beside]
             if len(readers) != 1 or readers[0] is None or readers[0].domain not in ("", "ai.onnx"):
                 return []
-            chain.append(readers[0])
-            if not goes_on(readers[0]):
-                return [] if readers[0].output[0] in self.outputs else chain
-            name = readers[0].output[0]
+            reader = readers[0]
+            if reader.op_type not in _WITH_CONSTANT and reader.input[0] != name:
+                return []  # it tells a shape, or a place
+            chain.append(reader)
+            if not goes_on(reader):
+                return [] if reader.output[0] in self.outputs else chain
+            name = reader.output[0]
         return []
 
     def _apart(self, node: onnx.NodeProto, rank: int) -> bool:

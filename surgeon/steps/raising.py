@@ -53,7 +53,8 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
 
     Raises:
         SurgeonError: The model is there already or has functions, which the converter leaves out;
-            an Upsample shrinks, which means nothing; a Hardmax is along several axes; or the
+            an Upsample shrinks, which means nothing; a Resize of opset 10 to the nearest shrinks
+            along one axis and grows along another; a Hardmax is along several axes; or the
             converter has no adapter for an operator.
     """
     import onnx.version_converter
@@ -81,9 +82,10 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
     except Exception as error:  # the converter raises RuntimeError and its own kinds
         raise _failed(proto, opset, error) from None
     if before < _COORDINATES <= opset:
+        constants = _constants(raised)
         for node in every_node(raised.graph.node):
             if node.op_type == "Resize" and node.domain in ("", "ai.onnx"):
-                _as_before(node)
+                _as_before(node, constants, opset)
     _type_numbers(raised, kinds)
     return raised
 
@@ -212,17 +214,39 @@ def _unlisted(proto: onnx.ModelProto) -> onnx.ModelProto:
     return newer
 
 
-def _check_upsamples(proto: onnx.ModelProto, opset: int) -> None:
-    constants = {tensor.name: tensor for tensor in proto.graph.initializer}
+def _constants(proto: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
+    """Tensors that have one value, by name, in bodies too."""
+    given = {value.name for value in proto.graph.input}  # by the caller, whatever the file has
+    constants = {
+        tensor.name: tensor
+        for graph in (proto.graph, *every_body(proto.graph.node))
+        for tensor in graph.initializer
+        if tensor.name not in given
+    }
     for node in every_node(proto.graph.node):
         for attribute in node.attribute if node.op_type == "Constant" else ():
             if attribute.name == "value":
                 constants[node.output[0]] = attribute.t
+    return constants
+
+
+def _scales(
+    node: onnx.NodeProto, place: int, constants: Mapping[str, onnx.TensorProto]
+) -> list[float]:
+    """An operand that says how many times as long each axis becomes; empty where it is computed."""
+    if len(node.input) <= place or node.input[place] not in constants:
+        return []
+    found: list[float] = onnx.numpy_helper.to_array(constants[node.input[place]]).ravel().tolist()
+    return found
+
+
+def _check_upsamples(proto: onnx.ModelProto, opset: int) -> None:
+    constants = _constants(proto)
+    for node in every_node(proto.graph.node):
         if node.op_type != "Upsample":
             continue
         scales = [s for a in node.attribute if a.name == "scales" for s in a.floats]
-        if len(node.input) > 1 and node.input[1] in constants:
-            scales = onnx.numpy_helper.to_array(constants[node.input[1]]).reshape(-1).tolist()
+        scales = _scales(node, 1, constants) or scales
         if any(scale < 1 for scale in scales):
             raise SurgeonError(
                 f"an Upsample has the scale {min(scales):.3g}, and below 1 it means nothing",
@@ -231,15 +255,28 @@ def _check_upsamples(proto: onnx.ModelProto, opset: int) -> None:
             )
 
 
-def _as_before(node: onnx.NodeProto) -> None:
+def _as_before(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto], opset: int) -> None:
     """Give a converted Resize the coordinates of opset 10, and nearest the element before.
 
-    An axis that shrinks had the element behind; a model's check shows where that matters.
+    An axis that shrinks had the element behind. Where the scales are computed, a model's check
+    shows whether that matters.
+
+    Raises:
+        SurgeonError: One axis shrinks and another grows, for which there is one word now.
     """
     kept = [a for a in node.attribute if a.name in ("mode", "cubic_coeff_a")]
     old = {"coordinate_transformation_mode": "asymmetric"}
     if not any(a.name == "mode" and a.s != b"nearest" for a in kept):
-        old["nearest_mode"] = "floor"
+        scales = _scales(node, 2, constants)
+        shrinks = any(scale < 1 and not (1 / scale).is_integer() for scale in scales if scale)
+        if shrinks and any(scale > 1 for scale in scales):
+            raise SurgeonError(
+                "a Resize takes the element before along an axis that grows, and the one behind "
+                "along an axis that shrinks",
+                where=f"raise-opset: {opset}, output `{node.output[0]}`",
+                mend="Export the model at opset 11 or newer.",
+            )
+        old["nearest_mode"] = "ceil" if shrinks else "floor"
     made = [onnx.helper.make_attribute(name, value) for name, value in old.items()]
     attributes = [*kept, *made]
     del node.attribute[:]

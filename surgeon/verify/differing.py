@@ -18,6 +18,7 @@ from surgeon.verify.inputs import Drawing, required_inputs
 from surgeon.verify.limits import bounds
 from surgeon.verify.narrower import narrower
 from surgeon.verify.originals import read_recorded, recorded_files
+from surgeon.verify.overridden import others_of
 from surgeon.verify.parting import find_parting
 from surgeon.verify.standins import with_stand_ins
 from surgeon.verify.verdict import Parting, Verdict
@@ -110,7 +111,8 @@ def differing_feeds(
     if bad.seed >= 0:
         limits = bounds(without_calls(original), wanted)
         drawing = Drawing(wanted, limits, bad.drawn, given.specs, bad.fixed)
-        return drawing.feeds(bad.sizes, bad.seed)
+        others = others_of(bad.by, original, result)
+        return {**drawing.feeds(bad.sizes, bad.seed), **others}
     if bad.drawn:
         return next(each.feeds for each in given.sets if each.label == bad.drawn)
     file = next(f for f in recorded_files(reference) if bad.by == f"recorded {f.name}")

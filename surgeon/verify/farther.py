@@ -1,13 +1,14 @@
-"""Whether two models that agree on what is drawn do so on larger values: told, and not judged.
+"""Whether two models that agree on what is drawn do so on other values: told, and not judged.
 
 A bound at 6 is not met by numbers around 0, and nothing says that the model is ever given larger
-ones: a network's own rounding grows with them too.
+ones: a network's own rounding grows with them too. Nor is an integer that may be a place, or a
+size, drawn below 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +20,29 @@ from surgeon.verify.originals import Side
 from surgeon.verify.verdict import OutputCheck, describe
 
 _TIMES = 32
+_LEAST, _BEYOND = -9, 10  # of integers: small, as a size may hang on them
 _GROSS = 0.01  # of an output's spread: what is less may be rounding
-_NORMAL = "normal"  # the words for an input that nothing is known of
+_NORMAL, _WHOLE = "normal", "small integers"  # the words for an input that nothing is known of
+
+
+class _Way(NamedTuple):
+    """Other values than those that were drawn.
+
+    Attributes:
+        said: What they are, in words.
+        feeds: The inputs, these among them.
+        told: How such are asked for.
+    """
+
+    said: str
+    feeds: Mapping[str, Any]
+    told: str
 
 
 def farther_fault(
     result: Side, original: Side, runs: Sequence[Run], drawn: Mapping[str, str]
 ) -> str | None:
-    """How the two differ where the inputs that nothing is known of are larger; None if they agree.
+    """How the two differ where the inputs that nothing is known of are larger, or below 0.
 
     Nothing is said of outputs that are no numbers there, or that rounding alone moves as far.
 
@@ -35,28 +51,51 @@ def farther_fault(
         original: The other, by which it is judged.
         runs: Inputs on which they agree.
         drawn: By input name, how it was drawn, in words.
+
+    Returns:
+        What differs, in a sentence; None if they agree.
     """
     if not runs:
         return None
     run = runs[0]
-    free = [name for name in run.feeds if drawn.get(name) == _NORMAL]
-    if not free:
-        return None
-    feeds = {**run.feeds, **{name: _TIMES * run.feeds[name] for name in free}}
-    names = list(run.actual)
-    try:
-        expected, actual = original.run(feeds, names), result.run(feeds, names)
-        fault = _fault(original, feeds, expected, actual)
-    except SurgeonError:
-        return None
-    if fault is None:
-        return None
     place = f" at {describe(run.sizes)}" if run.sizes else ""
-    return (
-        f"on values {_TIMES} times as large, of which the verdict says nothing, they "
-        f"differ: {fault}{place}; to compare there, draw such: "
-        f"`--input '{free[0]}=normal(0,{_TIMES})'`"
-    )
+    for said, feeds, told in _ways(run.feeds, drawn):
+        names = list(run.actual)
+        try:
+            expected, actual = original.run(feeds, names), result.run(feeds, names)
+            fault = _fault(original, feeds, expected, actual)
+        except SurgeonError:
+            continue
+        if fault is not None:
+            return (
+                f"{said}, of which the verdict says nothing, they differ: {fault}{place}; to "
+                f"compare there, draw such: `--input '{told}'`"
+            )
+    return None
+
+
+def _ways(feeds: Mapping[str, Any], drawn: Mapping[str, str]) -> Iterator[_Way]:
+    free = [name for name in feeds if drawn.get(name) == _NORMAL]
+    if free:
+        larger = {name: _TIMES * feeds[name] for name in free}
+        said, told = f"on values {_TIMES} times as large", f"{free[0]}=normal(0,{_TIMES})"
+        yield _Way(said, {**feeds, **larger}, told)
+    whole = [name for name in feeds if drawn.get(name) == _WHOLE and _is_signed(feeds[name])]
+    if whole:
+        others = {name: _below_zero(feeds[name]) for name in whole}
+        said = f"on integers from {_LEAST} to {_BEYOND - 1}"
+        yield _Way(said, {**feeds, **others}, f"{whole[0]}=ints({_LEAST},{_BEYOND})")
+
+
+def _below_zero(like: Any) -> Any:
+    """Integers of which the first, at least, is below 0."""
+    found = np.array(np.random.default_rng(0).integers(_LEAST, _BEYOND, like.shape), like.dtype)
+    found.reshape(-1)[:1] = _LEAST
+    return found
+
+
+def _is_signed(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "i"
 
 
 def _fault(

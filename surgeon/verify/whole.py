@@ -40,6 +40,7 @@ from surgeon.verify.limits import Input, bounds
 from surgeon.verify.narrower import Narrower, narrower
 from surgeon.verify.optimised import optimised_fault
 from surgeon.verify.originals import Side, open_original, open_result, read_recorded, recorded_files
+from surgeon.verify.overridden import compare_overridden
 from surgeon.verify.precision import coarse_outputs, coarsest_tolerance
 from surgeon.verify.recording import check_record, write_record
 from surgeon.verify.retyped import Retyped, retyped_ends
@@ -159,6 +160,7 @@ def verify(
                 check.original = open_original(pair.before, folder_original, way)
                 check.given(_taken(given.sets, taken, check), pair.after, wanted)
                 _draw(check, pair, wanted, hints, given.specs)
+                compare_overridden(check, pair.before, pair.after)
         except (NoWitness, NotRunnable, ForeignError, ValueError) as error:
             said = error.what if isinstance(error, SurgeonError) else str(error)
             check.skip("any input", opened.why or said)
