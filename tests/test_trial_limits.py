@@ -206,3 +206,28 @@ def test_halves_are_compared_beyond_the_numbers_that_a_rewrite_holds() -> None:
     report = surgeon.apply(proto, relu_up_to_3000).report
     assert not report.changes
     assert len(report.refusals) == 1
+
+
+@rule("s = Add (a, b)\ny = Mul (s, half)", exact="rounding")
+def mean_of_two(draft: Draft, match: Match) -> Any:
+    """Half of the sum of two is their mean."""
+    return draft.op("Mean", match.values["a"], match.values["b"])
+
+
+def test_what_runs_is_not_made_what_the_runtime_has_no_kernel_of() -> None:
+    """The whole result would not load; and the next rewrite would not be compared."""
+    text = "s = Add (x, z) y = Mul (s, half) q = Neg (y)"
+    inputs = "double[n] x, double[n] z"
+    proto = model_of(inputs, text, "q", constants={"half": 0.5})
+    result = surgeon.apply(proto, mean_of_two, neg_by_sub_of_doubles)
+    assert [change.rule for change in result.report.changes] == ["neg-by-sub-of-doubles"]
+    (refusal,) = result.report.refusals
+    assert "onnxruntime has no `ai.onnx.Mean`" in refusal.reason
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+
+
+@rule("y = Neg (x)", exact="rounding")
+def neg_by_sub_of_doubles(draft: Draft, match: Match) -> Any:
+    """0 less a number is its opposite."""
+    return draft.op("Sub", draft.constant(np.zeros((), np.float64)), match.values["x"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
@@ -49,6 +50,8 @@ def sum_of_layers(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("it is not along the axis that the layers are stacked on")
     if facts.of(root.inputs[0]).dtype not in FLOATS:
         raise Refused("the layers are no floats")
+    if root.op == "ReduceMean" and facts.of(root.inputs[0]).dtype == onnx.TensorProto.DOUBLE:
+        raise Refused("onnxruntime has no `Mean` in double precision")
     kept = bool(attribute_of(root, "keepdims"))
     operands = list(stack.inputs) if kept else _layers(draft, stack, layer)
     operator = _OF_VALUES[root.op]

@@ -22,7 +22,7 @@ from surgeon.reference.arguments import is_foreign
 from surgeon.reference.by_onnx import casts_to_bfloat16
 from surgeon.reference.early import holds_early
 from surgeon.reference.plan import holds_foreign
-from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner
+from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
 from surgeon.verify.compare import TOLERANCES, Exact, compare_arrays, compare_drawn, faulty
 from surgeon.verify.noise import FORGIVEN, doubted, has_float, moved_weights, perturbed
 from surgeon.verify.singles import FEW, in_single_precision, within_spread
@@ -108,8 +108,8 @@ class Pair:
         """Compare them: for each set of inputs one check an output, or why there is none.
 
         Where the second does not run and the first does, no output agrees. There is none where the
-        first does not run, or the second does not for lack of a kernel or a witness. Of what is
-        drawn at random dtype and shape are compared.
+        first does not run, or the second does not for lack of a witness, or of a kernel that the
+        witness did without. Of what is drawn at random dtype and shape are compared.
 
         Args:
             inputs: One set for each run.
@@ -137,7 +137,8 @@ class Pair:
         except NoWitness as error:
             return error
         except (NotRunnable, RunFailed, Undefined) as error:
-            if not isinstance(error, Undefined) and error.lacking:
+            lacking = not isinstance(error, Undefined) and error.lacking
+            if lacking and not isinstance(first, Session):  # else what ran would run no more
                 return error
             fault = f"{NOT_RUN}: {error.what[:200]}"
             return tuple(faulty(name, expected[name], fault) for name in names)
