@@ -108,9 +108,9 @@ class Pair:
         """Compare them: for each set of inputs one check an output, or why there is none.
 
         Where the second does not run and the first does, no output agrees. There is none where the
-        first does not run, or the second does not for lack of a witness, of an operator that is none
-        of ONNX, or of a kernel that the witness did without. Of what is drawn at random dtype and
-        shape are compared.
+        first does not run, or the second does not for lack of a witness, of an operator of others,
+        or of a kernel that the witness did without. Of what is drawn at random dtype and shape are
+        compared.
 
         Args:
             inputs: One set for each run.
