@@ -14,7 +14,6 @@ from surgeon.builders import parts
 from surgeon.builders.fills import fill_of, holds
 from surgeon.builders.own_constants import one_a_channel, operand_behind
 from surgeon.builders.parts import Array
-from surgeon.builders.selections import producer_of
 from surgeon.builders.standardising import (
     column_of,
     in_groups,
@@ -26,7 +25,7 @@ from surgeon.builders.standardising import (
 from surgeon.facts.fact import same_dims
 from surgeon.facts.kinds import HALVES
 from surgeon.links import maker_of
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _INSTANCES = frozenset({"float32", "float16"})  # what InstanceNormalization is had for everywhere
