@@ -121,7 +121,7 @@ def _divides_by(facts: Facts, node: gs.Node, tensor: gs.Tensor) -> bool:
     """Whether an infinity's sign depends on the sign of this zero."""
     if node.op == "Reciprocal":
         return True
-    if node.op == "Div":
+    if node.op in ("Div", "QuantizeLinear"):
         return len(node.inputs) > 1 and node.inputs[1] is tensor
     if node.op == "Pow" and node.inputs[0] is tensor:
         exponent = _array(facts, node.inputs[1])
