@@ -59,8 +59,10 @@ def pair_as_bounds(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("the scales of both stand along different axes")
     scale, zero = _array(c, wide, 1), _array(c, wide, 2)
     shape = c.shape(x)
-    if scale is None or shape is None:
-        raise Refused("its scale is computed, or the rank of what is quantized is unknown")
+    if scale is None or (zero is None and operand(wide, 2) is not None):
+        raise Refused("its scale or its zero point is computed")
+    if shape is None:
+        raise Refused("the rank of what is quantized is unknown")
     if not (scale > 0).all():
         raise Refused("a scale of it is not above 0")
     if c.dtype(x) != c.dtype(wide.outputs[0]):
