@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ import onnx.defs
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets, standard
+from surgeon.links import maker_of
 
 VIEWS = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast"})
 
@@ -67,6 +68,21 @@ def look_through(tensor: gs.Tensor, stop: Sequence[str] = ()) -> tuple[gs.Tensor
         chain.append(node)
         tensor = node.inputs[0]
     return tensor, chain
+
+
+def producer_of(tensor: gs.Tensor) -> gs.Node | None:
+    """The node of ONNX's own that makes a tensor; None of an input, a constant, or any other node.
+
+    Another domain may have an operator of the same name, and so may an older opset (see
+    `opsets.LEGACY`): whoever asks for the name alone takes one for the other.
+    """
+    node = maker_of(tensor)
+    return node if node is not None and (node.domain or "") in opsets.STANDARD else None
+
+
+def is_one_of(node: gs.Node | None, operators: Container[str]) -> bool:
+    """Whether a node is one of these operators of ONNX's own, whoever reads or makes what."""
+    return node is not None and node.op in operators and (node.domain or "") in opsets.STANDARD
 
 
 def attribute_of(node: gs.Node, key: str) -> Any:

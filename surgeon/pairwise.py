@@ -29,6 +29,7 @@ def verify(
     assume: str | Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
     custom: Collection[str] = (),
+    functions: Sequence[str] = (),
     reference: Reference = None,
     seeds: Sequence[int] = (0, 1),
     inputs: Mapping[str, str] | None = None,
@@ -53,6 +54,7 @@ def verify(
         assume: What else holds of sizes, as `t % 32 == 0`, `t >= 64` or `h == w`.
         values: Inputs that always have one value, by name; the result may have them no more.
         custom: Operators that the result may hold although onnxruntime lacks them: `domain.Op`.
+        functions: What such operators compute, beside what recipes say: functions in ONNX's text.
         reference: What the result is compared with: `onnxruntime`, `witness`, `torch`, or .npz
             files with recorded inputs and outputs (a path, a folder, a pattern, or several).
         seeds: What inputs are drawn from.
@@ -77,7 +79,7 @@ def verify(
     """
     check_by_name(values=values, inputs=inputs)
     plans = [as_recipe(recipe) for recipe in recipes]
-    functions = [text for plan in plans for text in plan.functions]
+    functions = [*functions, *(text for plan in plans for text in plan.functions)]
     one, other = Model.of(original), Model.of(result)
     if any(plan.remakes for plan in plans):
         one, _ = extended(one, plans, ("contract",))

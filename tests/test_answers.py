@@ -72,7 +72,7 @@ def test_apply_and_log(model: Path, tmp_path: Path) -> None:
     assert entry.keys() <= _keys("log")
     assert _run("log", out, "--check").keys() == _keys("log --check")
     assert _run("diff", model, out).keys() == _keys("diff")
-    assert _run("verify", model, out).keys() == _keys("verify") - {"parting", "recorded"}
+    assert _run("verify", model, out).keys() == _keys("verify") - {"recorded"}
     assert _run("explain", "clean", model).keys() == _keys("explain")
 
 

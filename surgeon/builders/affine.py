@@ -9,8 +9,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.facts import Facts
 from surgeon.facts.fact import INTEGERS, Array, same_dims
-from surgeon.links import maker_of
-from surgeon.match import VIEWS, Match
+from surgeon.match import VIEWS, Match, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _STEPS = frozenset({"Add", "Sub", "Mul", "Div"})
@@ -177,7 +176,7 @@ def _walk(
         tensor, pending = data, []
         before: gs.Node | None = node
         while True:
-            before = maker_of(tensor)
+            before = producer_of(tensor)
             if before is None or len(tensor.outputs) != 1 or surgery.is_output(tensor):
                 return steps, views, data
             if before.op not in VIEWS - {"Cast"}:

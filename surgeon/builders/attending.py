@@ -15,8 +15,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.bench import Bench, same_length
 from surgeon.builders.scalar_types import finfo
 from surgeon.facts.kinds import HALVES
-from surgeon.links import maker_of
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _RANK = 4
@@ -45,7 +44,7 @@ def products_as_attention(draft: Draft, match: Match, *, hidden: bool = False) -
     """
     c = Bench(draft)
     shares, value = match.root.inputs[:2]
-    softmax = maker_of(shares)
+    softmax = producer_of(shares)
     assert softmax is not None
     axis = attribute_of(softmax, "axis")
     if int(-1 if axis is None else axis) not in (-1, c.rank(shares) - 1):
@@ -94,7 +93,7 @@ def _masked(c: Bench, t: gs.Tensor) -> tuple[_Scores, _Mask | None]:
     """
     if (found := _scores(c, t)) is not None:
         return found, None
-    node = maker_of(t)
+    node = producer_of(t)
     if node is not None and node.op == "Add" and _is_alone(c, t):
         for one, other in (node.inputs, node.inputs[::-1]):
             if (found := _scores(c, one)) is not None:
@@ -153,7 +152,7 @@ def _bias(c: Bench, mask: _Mask, query: gs.Tensor, key: gs.Tensor) -> gs.Tensor:
 def _scores(c: Bench, t: gs.Tensor) -> _Scores | None:
     """A product, scaled before or behind; None of anything else."""
     factor, t = _unscaled(c, t)
-    node = maker_of(t)
+    node = producer_of(t)
     if node is None or node.op != "MatMul" or not _is_alone(c, t):
         return None
     (one, query), (other, turned) = (_unscaled(c, each) for each in node.inputs)
@@ -165,7 +164,7 @@ def _scores(c: Bench, t: gs.Tensor) -> _Scores | None:
 
 def _unscaled(c: Bench, t: gs.Tensor) -> tuple[float, gs.Tensor]:
     """What a value is multiplied by, and what it is without."""
-    node = maker_of(t)
+    node = producer_of(t)
     if node is None or node.op not in ("Mul", "Div") or not _is_alone(c, t):
         return 1.0, t
     left, right = node.inputs
@@ -191,7 +190,7 @@ def _is_alone(c: Bench, t: gs.Tensor) -> bool:
 
 def _turned_back(c: Bench, turned: gs.Tensor, rank: int) -> gs.Tensor:
     """Keys with their width last."""
-    node, perm = maker_of(turned), [*range(rank - 2), rank - 1, rank - 2]
+    node, perm = producer_of(turned), [*range(rank - 2), rank - 1, rank - 2]
     if node is not None and node.op == "Transpose":
         was = [int(axis) for axis in attribute_of(node, "perm") or range(rank)[::-1]]
         turned, perm = node.inputs[0], [was[axis] for axis in perm]

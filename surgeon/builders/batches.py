@@ -13,8 +13,7 @@ from surgeon.builders.cleaning import order_of
 from surgeon.builders.views import as_shape
 from surgeon.dims import Dim
 from surgeon.facts.elementwise import ELEMENTWISE
-from surgeon.links import maker_of
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _EACH = ELEMENTWISE | {"Clip"}  # of each element; their other operands are single numbers
@@ -38,7 +37,7 @@ def _lifted(draft: Draft, tensor: gs.Tensor, lead: tuple[Dim, ...]) -> gs.Tensor
     Raises:
         Refused: That takes a Reshape, or something else reads the value as it is.
     """
-    node = maker_of(tensor)
+    node = producer_of(tensor)
     if node is None or not draft.holds(node):
         raise Refused(f"nothing computes {tensor.name!r} here")
     if node.op == "Reshape":

@@ -18,7 +18,7 @@ from surgeon.builders.views import view_between
 from surgeon.dims import Dim
 from surgeon.facts.fact import INTEGERS, Array
 from surgeon.facts.kinds import FLOATS
-from surgeon.links import maker_of
+from surgeon.match import producer_of
 from surgeon.rewrite import Draft, Refused
 
 TYPE = onnx.TensorProto
@@ -37,7 +37,7 @@ def nameless(draft: Draft, x: gs.Tensor, axes: Sequence[int]) -> gs.Tensor:
     if draft.facts.opset != _SLICE_KEEPS_NAMES or shape is None:
         return x
     named = [str(shape[axis]) in dims.symbols(shape[axis]) for axis in axes]
-    maker = maker_of(x)
+    maker = producer_of(x)
     if not any(named) or (maker is not None and maker.op == "Reshape"):
         return x
     made: gs.Tensor = draft.op("Reshape", x, draft.op("Shape", x))

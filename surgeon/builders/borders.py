@@ -8,6 +8,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders.bench import TYPE
 from surgeon.builders.chains import lone_cut
 from surgeon.builders.cleaning import order_of
 from surgeon.builders.padded import sides_of
@@ -17,6 +18,7 @@ from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _REPEATED = frozenset({"Expand", "Tile"})
+_UNPADDED = frozenset({TYPE.STRING, TYPE.INT16, TYPE.UINT16})  # onnxruntime has no Pad of these
 
 
 def edges_as_pad(draft: Draft, match: Match) -> gs.Tensor:
@@ -26,6 +28,8 @@ def edges_as_pad(draft: Draft, match: Match) -> gs.Tensor:
     rank = facts.of(root.outputs[0]).rank
     if rank is None or not 2 <= len(operands) <= 3:
         raise Refused("it does not join a value with one or two others, or its rank is not known")
+    if facts.of(root.outputs[0]).dtype in _UNPADDED:
+        raise Refused("onnxruntime has no Pad of its element type")
     axis = int(attribute_of(root, "axis")) % rank
     for place in range(len(operands)):
         x = operands[place]

@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.padded import sides_of
 from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, is_one_of
 from surgeon.rewrite import Draft, Refused
 
 Cut = tuple[int, int, int, int]  # start, end, axis, step
@@ -50,7 +50,7 @@ def _check_readers(draft: Draft, cut: gs.Tensor, first: list[Cut], rank: int | N
         Refused: One is no Slice of other axes, or one of several has no gaps.
     """
     if draft.surgery.is_output(cut) or any(
-        n.op != "Slice" or n.inputs[0] is not cut for n in cut.outputs
+        not is_one_of(n, {"Slice"}) or n.inputs[0] is not cut for n in cut.outputs
     ):
         raise Refused("something else reads what is cut")
     bounds = [part for reader in cut.outputs for part in bounds_of(draft, reader, rank)]

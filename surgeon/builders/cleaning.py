@@ -73,6 +73,8 @@ def reduce_chain(draft: Draft, match: Match) -> gs.Tensor:
     rank = draft.facts.of(inner.inputs[0]).rank
     if outer.op != inner.op:
         raise Refused("the two are different operators")
+    if outer.op == "ReduceMean" and draft.facts.of(outer.outputs[0]).dtype not in FLOATS:
+        raise Refused("means of whole numbers lose their fractions, which the second would need")
     if rank is None:
         raise Refused("its rank is not known")
     keeps = [bool(attribute_of(node, "keepdims")) for node in (inner, outer)]

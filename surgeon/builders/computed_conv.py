@@ -21,7 +21,7 @@ from surgeon.builders import parts
 from surgeon.builders.views import KEEP_ORDER, as_shape, source_of
 from surgeon.dims import Dim, constant_target
 from surgeon.facts.fact import same_dims
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _WINDOWS = ("auto_pad", "dilations", "output_padding", "output_shape", "pads", "strides")
@@ -140,8 +140,8 @@ def computed_conv_any_batch(draft: Draft, match: Match) -> gs.Tensor:
     if dims.equal(kernel[1] * group, shape[1]) is True:
         raise Refused(f"its {group} groups are those of its weight at every size")
     made = node.inputs[1]
-    while made.inputs and made.inputs[0].op in (*KEEP_ORDER, *_COPIES, "Transpose"):
-        view, made = made.inputs[0], made.inputs[0].inputs[0]
+    while (view := producer_of(made)) and view.op in (*KEEP_ORDER, *_COPIES, "Transpose"):
+        made = view.inputs[0]
         if view.op == "Transpose" and (attribute_of(view, "perm") or [None])[0] != 0:
             raise Refused("a Transpose moves the samples' dimension of its weight")
     return computed_conv_as_matmul(draft, match)

@@ -19,8 +19,7 @@ from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.dims import Dim, constant_target
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
-from surgeon.links import maker_of
-from surgeon.match import VIEWS, Match, attribute_of
+from surgeon.match import VIEWS, Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 
@@ -87,8 +86,8 @@ def _bank_of_biases(bias: gs.Tensor, mix: Mixture, facts: Facts, channels: int) 
 
 def _behind_views(tensor: gs.Tensor) -> gs.Tensor:
     """What a chain of views that keep the order shows."""
-    while tensor.inputs and tensor.inputs[0].op in KEEP_ORDER:
-        tensor = tensor.inputs[0].inputs[0]
+    while (node := producer_of(tensor)) and node.op in KEEP_ORDER:
+        tensor = node.inputs[0]
     return tensor
 
 
@@ -168,7 +167,7 @@ def mixture(weight: gs.Tensor, facts: Facts) -> Mixture:
         Refused: The weight is something else; says what stands in the way.
     """
     tensor, chain = _unviewed(weight)
-    node = maker_of(tensor)
+    node = producer_of(tensor)
     if node is None or node.op != "MatMul":
         raise Refused("its weight is not a MatMul of attentions and a constant bank")
     attention, constant = node.inputs
@@ -196,7 +195,7 @@ def mixture(weight: gs.Tensor, facts: Facts) -> Mixture:
 def _unviewed(tensor: gs.Tensor) -> tuple[gs.Tensor, list[gs.Node]]:
     """What a tensor is a view of, and the views, the last first."""
     chain: list[gs.Node] = []
-    while (node := maker_of(tensor)) is not None:
+    while (node := producer_of(tensor)) is not None:
         if node.op not in VIEWS - {"Cast"}:
             break
         chain.append(node)

@@ -15,8 +15,7 @@ from surgeon.builders.bench import Bench
 from surgeon.builders.scalar_types import promote
 from surgeon.facts.fact import INTEGERS
 from surgeon.facts.kinds import FLOATS, HALVES
-from surgeon.links import maker_of
-from surgeon.match import Match
+from surgeon.match import Match, producer_of
 from surgeon.rewrite import Draft, Refused
 
 # PyTorch gives integers and booleans back as they are.
@@ -261,7 +260,7 @@ def _places(schema: onnx.defs.OpSchema, operands: Sequence[gs.Tensor]) -> dict[s
 
 def _is_count(work: Work, tensor: gs.Tensor) -> bool:
     """Whether it is how many of some truths hold."""
-    node = maker_of(tensor)
+    node = producer_of(tensor)
     counts = node is not None and node.op in _COUNTING | _COUNTING_TRUTHS
     return counts and work.dtype(tensor) in INTEGERS
 

@@ -18,7 +18,7 @@ from surgeon.builders.cleaning import order_of
 from surgeon.builders.linear import FLOATS, bias_of, channels_of, narrow, scaled_outputs
 from surgeon.builders.own_constants import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array
-from surgeon.match import VIEWS, Match, attribute_of
+from surgeon.match import VIEWS, Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 MOVES = VIEWS - {"Cast"}
@@ -96,11 +96,22 @@ def lone_producer(draft: Draft, tensor: gs.Tensor) -> gs.Node:
     Raises:
         Refused: Nothing here does, or something else reads it too.
     """
-    if not tensor.inputs or not draft.holds(tensor.inputs[0]):
-        raise Refused(f"nothing computes {tensor.name!r} here")
+    node = maker_here(draft, tensor)
     if len(tensor.outputs) != 1 or draft.surgery.is_output(tensor):
         raise Refused(f"{tensor.name!r} is read elsewhere too")
-    return tensor.inputs[0]
+    return node
+
+
+def maker_here(draft: Draft, tensor: gs.Tensor) -> gs.Node:
+    """What computes a value in this graph: an operator of ONNX's own.
+
+    Raises:
+        Refused: Nothing does, or an operator of another domain, whatever its name is.
+    """
+    node = producer_of(tensor)
+    if node is None or not draft.holds(node):
+        raise Refused(f"nothing that is known computes {tensor.name!r} here")
+    return node
 
 
 def times_linear(draft: Draft, node: gs.Node, factor: Array) -> gs.Tensor:

@@ -7,12 +7,11 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import opsets
-from surgeon.builders.selections import producer_of
 from surgeon.builders.spreads import least_of, not_given, vanishes
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.facts.kinds import FLOATS, TRUTH, WHOLE
-from surgeon.match import Match
+from surgeon.match import Match, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _SAME = frozenset("Reshape Flatten Squeeze Unsqueeze Transpose Expand Tile Slice Identity".split())

@@ -16,14 +16,14 @@ from surgeon.builders.factors import (
     factor_in_front,
     is_positive,
     lone_producer,
+    maker_here,
     product_of,
     times_linear,
     with_factor,
 )
 from surgeon.builders.jointly import handed_out
 from surgeon.facts.fact import Array, same_dims
-from surgeon.links import maker_of
-from surgeon.match import Match
+from surgeon.match import Match, producer_of
 from surgeon.opsets import STANDARD
 from surgeon.rewrite import Draft, Refused
 
@@ -39,12 +39,12 @@ _LARGEST = 2.0**20  # of a factor and its reciprocal
 def factor_before_all(draft: Draft, match: Match) -> gs.Tensor:
     """y = Conv, ConvTranspose or Gemm of c * x that others read, too: c in the weights of all."""
     root, tensor = match.root, match.root.inputs[0]
-    node = _maker(draft, tensor)
+    node = maker_here(draft, tensor)
     for _ in range(_FARTHEST):
         if node.op not in _POOLS | _BENT | _MEANS | MOVES:
             break
         tensor = node.inputs[0]
-        node = _maker(draft, tensor)
+        node = maker_here(draft, tensor)
     x, factor = factor_in_front(draft, node)
     pairs = list(_taken(draft, tensor, x, factor, skip=None))
     return handed_out(draft, root, [n for n, _ in pairs], [t for _, t in pairs])
@@ -53,12 +53,12 @@ def factor_before_all(draft: Draft, match: Match) -> gs.Tensor:
 def factor_of_forked(draft: Draft, match: Match) -> gs.Tensor:
     """y = c * p, or c * (p * g), with c in the weight of p, and 1 / c in those that read p, too."""
     tensor, factor = product_of(draft, match.root)
-    maker = _maker(draft, tensor)
+    maker = maker_here(draft, tensor)
     if maker.op in _LINEAR:
         return _compensated(draft, match.root, match.root, maker, factor)
     gated = lone_producer(draft, tensor)
     for operand in gated.inputs if gated.op == "Mul" else ():
-        node = maker_of(operand)
+        node = producer_of(operand)
         if node is None or node.op not in _LINEAR or not draft.holds(node):
             continue
         if same_dims(draft.facts.of(operand).shape, draft.facts.of(tensor).shape):
@@ -128,9 +128,3 @@ def _may_pass(node: gs.Node, factor: Array) -> None:
         raise Refused(f"{node.op} reads it too, and has no weight for the factor")
     if len([tensor for tensor in node.outputs if not tensor.is_empty()]) > 1:
         raise Refused(f"{node.op} gives more than one value")
-
-
-def _maker(draft: Draft, tensor: gs.Tensor) -> gs.Node:
-    if not tensor.inputs or not draft.holds(tensor.inputs[0]):
-        raise Refused(f"nothing computes {tensor.name!r} here")
-    return tensor.inputs[0]

@@ -106,7 +106,10 @@ def fill_as_view(draft: Draft, match: Match) -> gs.Tensor:
     x, first, end = _axes_of(draft, computed[0])
     shape = facts.of(x).shape
     assert shape is not None  # `_axes_of` has asked
-    between = view_between(shape[first:end], out)
+    own = shape[first:end]
+    if dims.equal(dims.product(own), dims.product(out)) is not True:
+        raise Refused("it fills more than those axes have places")
+    between = view_between(own, out)
     if between is None:
         raise Refused("no constant Reshape gives its shape")
     draft.premises.append(target)

@@ -8,11 +8,10 @@ from onnx.helper import tensor_dtype_to_np_dtype
 
 from surgeon import opsets
 from surgeon.builders.bench import Bench
-from surgeon.builders.selections import producer_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array, same_dims
 from surgeon.facts.kinds import FLOATS
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 

@@ -10,8 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import standard
 from surgeon.builders.aten_shape.lists import as_many
-from surgeon.links import maker_of
-from surgeon.match import Match
+from surgeon.match import Match, producer_of
 from surgeon.older import in_float32
 from surgeon.rewrite import Draft, Refused
 
@@ -122,7 +121,7 @@ def joined_before_cast(draft: Draft, match: Match, of: str = "bfloat16") -> gs.T
         of: What the Casts make.
     """
     node = match.root
-    makers = [maker_of(x) for x in node.inputs]
+    makers = [producer_of(x) for x in node.inputs]
     wide = [m.inputs[0] for m in makers if m is not None and m.op == "Cast"]
     kinds = {draft.facts.of(x).dtype for x in wide}
     if (
@@ -139,7 +138,7 @@ def _as_float32(draft: Draft, x: gs.Tensor) -> gs.Tensor:
     """The float32 that an operand was made of, or is; what is no double stays."""
     if x.is_empty() or draft.facts.of(x).dtype != _TYPES["float64"]:
         return x
-    maker = maker_of(x)
+    maker = producer_of(x)
     if maker is not None and maker.op == "Cast" and draft.facts.of(maker.inputs[0]).dtype == _FLOAT:
         draft.premises.append(x)
         return maker.inputs[0]

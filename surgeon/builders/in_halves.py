@@ -13,8 +13,7 @@ from surgeon import dims, standard
 from surgeon.builders.aten_shape.lists import as_many
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
-from surgeon.links import maker_of
-from surgeon.match import Match
+from surgeon.match import Match, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _FLOAT, _HALF = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16
@@ -221,7 +220,7 @@ def _readers(node: gs.Node) -> Iterator[gs.Node]:
 
 def _widened(facts: Facts, x: gs.Tensor) -> gs.Tensor | None:
     """The half that a value was made of, if it was made of one."""
-    maker = maker_of(x)
+    maker = producer_of(x)
     if maker is None or maker.op != "Cast" or facts.of(x).dtype != _FLOAT:
         return None
     source = maker.inputs[0]

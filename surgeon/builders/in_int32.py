@@ -10,8 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import standard
 from surgeon.builders.aten_shape.lists import as_many
-from surgeon.links import maker_of
-from surgeon.match import Match
+from surgeon.match import Match, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _INT32, _INT64 = onnx.TensorProto.INT32, onnx.TensorProto.INT64
@@ -105,7 +104,7 @@ def _see_numbers(draft: Draft, x: gs.Tensor) -> None:
         seen[id(value)] = value
         if id(value) in draft.surgery.unkept:
             raise Refused(f"numbers of more than 32 bits were seen in `{value.name}`")
-        maker, numbers = maker_of(value), draft.facts.array(value)
+        maker, numbers = producer_of(value), draft.facts.array(value)
         if numbers is not None:
             if numbers.size and (numbers.min() < _ENDS.min or numbers.max() > _ENDS.max):
                 raise Refused(f"`{value.name}` has numbers of more than 32 bits")
@@ -122,7 +121,7 @@ def _see_numbers(draft: Draft, x: gs.Tensor) -> None:
 
 def _narrow(draft: Draft, x: gs.Tensor) -> gs.Tensor:
     """A value of int64 in int32: an input cast, what was cast to int64, or a constant."""
-    maker, values = maker_of(x), draft.facts.array(x)
+    maker, values = producer_of(x), draft.facts.array(x)
     if _is_input(draft, x):
         cast: gs.Tensor = draft.op("Cast", x, to=_INT32)
         return cast

@@ -11,10 +11,9 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, opsets
 from surgeon.builders.bench import Bench
 from surgeon.builders.meshes import Line, is_whole, line_through
-from surgeon.builders.selections import producer_of
 from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.dims import Dim
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 Shape = tuple[Dim, ...]

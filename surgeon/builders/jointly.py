@@ -18,8 +18,7 @@ from surgeon.builders.views import as_shape, source_of
 from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
-from surgeon.links import maker_of
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, is_one_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 Shape = tuple[Dim, ...]
@@ -85,7 +84,7 @@ def numbers_as_split(draft: Draft, match: Match) -> gs.Tensor:
     readers = _pickers(draft, match.root, axis)
     count = len(readers)
     source, order = x, list(range(len(shape)))
-    turn = maker_of(x)
+    turn = producer_of(x)
     if turn is not None and turn.op == "Transpose" and not turn.domain and draft.holds(turn):
         source, order = turn.inputs[0], order_of(turn, len(shape))
     before, at = _shape(draft, source), order[axis]
@@ -93,7 +92,7 @@ def numbers_as_split(draft: Draft, match: Match) -> gs.Tensor:
     if not isinstance(size, int):
         raise Refused("the axis behind it has no size that is known")
     merged = as_shape(draft, source, (*before[:at], count * size, *before[at + 2 :]))
-    view = maker_of(merged)
+    view = producer_of(merged)
     if count == 2 and view is not None and view.inputs[0] is source:
         raise Refused("it is no view that may be another instead, so nothing is saved")
     kept = [i - (i > at) for i in order if i != at]
@@ -119,7 +118,7 @@ def _pickers(draft: Draft, root: gs.Node, axis: int) -> list[gs.Node]:
         raise Refused("its input is read otherwise than by a Gather of each number of one axis")
     found: dict[int, gs.Node] = {}
     for node in x.outputs:
-        number = facts.array(node.inputs[1]) if node.op == "Gather" else None
+        number = facts.array(node.inputs[1]) if is_one_of(node, {"Gather"}) else None
         if number is None or number.ndim or node.inputs[0] is not x or not draft.holds(node):
             raise Refused("something else reads its input, or its number is not constant")
         if int(attribute_of(node, "axis")) % len(shape) != axis:
@@ -138,7 +137,7 @@ def picked_part(draft: Draft, match: Match) -> gs.Tensor:
     """
     root, facts = match.root, draft.facts
     part = root.inputs[0]
-    split = maker_of(part)
+    split = producer_of(part)
     if split is None or split.op != "Split" or not draft.holds(split):
         raise Refused("its input is no part of a Split")
     rank = facts.of(split.inputs[0]).rank
@@ -276,7 +275,7 @@ def _parted(draft: Draft, match: Match, op_type: str) -> tuple[gs.Node, int, lis
         Refused: There is none, or a part is read otherwise.
     """
     part = match.root.inputs[0]
-    split = maker_of(part)
+    split = producer_of(part)
     if split is None or split.op != "Split" or split.domain or not draft.holds(split):
         raise Refused("its input is no part of a Split")
     readers: list[gs.Node] = []

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.selections import producer_of
 from surgeon.facts.fact import same_dims
-from surgeon.match import Match
+from surgeon.match import Match, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _MOST = 16  # nodes behind that are looked at

@@ -7,8 +7,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.facts.fact import Array
-from surgeon.links import maker_of
-from surgeon.match import Match
+from surgeon.match import Match, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _BOOL, _FLOAT = onnx.TensorProto.BOOL, onnx.TensorProto.FLOAT
@@ -100,14 +99,14 @@ def number_of_number(draft: Draft, match: Match) -> gs.Tensor:
         if id(tensor) in seen:
             continue
         seen.add(id(tensor))
-        node = maker_of(tensor)
+        node = producer_of(tensor)
         if node is None or node.op not in ("Cast", "Mul", "Max", "Abs"):
             raise Refused("it may be another number")
         if node.op == "Cast":
             if draft.facts.of(node.inputs[0]).dtype != _BOOL:
                 raise Refused("it may be another number")
         elif node.op == "Abs":
-            apart = maker_of(node.inputs[0])
+            apart = producer_of(node.inputs[0])
             if apart is None or apart.op != "Sub":
                 raise Refused("it may be another number")
             pending.extend(apart.inputs)

@@ -7,10 +7,9 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.bench import TYPE, Bench
 from surgeon.builders.masks import cut_to, mask_written_to, written
-from surgeon.builders.selections import producer_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import same_dims
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 

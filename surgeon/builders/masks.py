@@ -20,7 +20,6 @@ from surgeon.builders.selections import (
     Reader,
     Selection,
     mask_of_places,
-    producer_of,
     stripped,
     unequal,
 )
@@ -28,7 +27,7 @@ from surgeon.builders.spelled import axes_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import same_dims
 from surgeon.facts.kinds import FLOATS
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _SUMS = frozenset("ReduceSum ReduceMean ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum".split())

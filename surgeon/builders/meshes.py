@@ -15,9 +15,9 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.bench import LARGEST, Bench, Size
 from surgeon.builders.chains import lone_cut
-from surgeon.builders.selections import producer_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array
+from surgeon.match import producer_of
 from surgeon.rewrite import Refused
 
 LARGEST_MASK = 1 << 20  # elements of a constant mask; beyond, the node costs less

@@ -21,7 +21,7 @@ from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.links import maker_of
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, is_one_of
 from surgeon.rewrite import Draft, Refused
 
 
@@ -133,14 +133,14 @@ def _of_samples(weight: gs.Tensor, facts: Facts, sizes: tuple[Dim, ...]) -> tupl
         shape = facts.of(tensor).shape or ()
         if len(shape) == len(sizes) + 1 and shape[2:] == sizes[1:]:
             merged = dims.equal(shape[0] * shape[1], sizes[0]) is True
-            if merged and node.op == "Transpose":
+            if merged and is_one_of(node, {"Transpose"}):
                 swapped = [0, 2, 1, *range(3, len(shape))]
                 if list(attribute_of(node, "perm") or ()) != swapped:
                     break
                 return node.inputs[0], True
-            if merged and node.op not in KEEP_ORDER:
+            if merged and not is_one_of(node, KEEP_ORDER):
                 return tensor, False
-        if node.op not in KEEP_ORDER:
+        if not is_one_of(node, KEEP_ORDER):
             break
         tensor = node.inputs[0]
     raise Refused("its weight is not of [samples, channels, channels] and a kernel behind a view")

@@ -12,9 +12,9 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, opsets
 from surgeon.builders import parts
 from surgeon.builders.fills import fill_of, holds
+from surgeon.builders.linear import narrow
 from surgeon.builders.own_constants import one_a_channel, operand_behind
 from surgeon.builders.parts import Array
-from surgeon.builders.selections import producer_of
 from surgeon.builders.standardising import (
     column_of,
     in_groups,
@@ -26,7 +26,7 @@ from surgeon.builders.standardising import (
 from surgeon.facts.fact import same_dims
 from surgeon.facts.kinds import HALVES
 from surgeon.links import maker_of
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _INSTANCES = frozenset({"float32", "float16"})  # what InstanceNormalization is had for everywhere
@@ -330,8 +330,8 @@ def scale_into_norm(draft: Draft, match: Match) -> gs.Tensor:
     norm, factor = _behind(draft, match)
     scale, bias = (_parameter(draft, norm, i) for i in (1, 2))
     assert scale is not None
-    made = [scale * factor] if bias is None else [scale * factor, bias * factor]
-    return _again(draft, norm, made)
+    wide = factor.astype(np.float64)
+    return _again(draft, norm, [scale * wide] if bias is None else [scale * wide, bias * wide])
 
 
 def shift_into_norm(draft: Draft, match: Match) -> gs.Tensor:
@@ -339,12 +339,15 @@ def shift_into_norm(draft: Draft, match: Match) -> gs.Tensor:
     norm, summand = _behind(draft, match)
     scale, bias = (_parameter(draft, norm, i) for i in (1, 2))
     assert scale is not None
-    return _again(draft, norm, [scale, summand if bias is None else bias + summand])
+    wide = summand.astype(np.float64)
+    return _again(draft, norm, [scale, wide if bias is None else bias + wide])
 
 
 def _again(draft: Draft, norm: gs.Node, parameters: Sequence[Array]) -> gs.Tensor:
-    names = ("scale", "bias")
-    made = [draft.constant(p, n) for p, n in zip(parameters, names, strict=False)]
+    """The normalisation with these parameters, which its own type has to hold."""
+    scale, names = _parameter(draft, norm, 1), ("scale", "bias")
+    assert scale is not None
+    made = [draft.constant(narrow(p, scale), n) for p, n in zip(parameters, names, strict=False)]
     return draft.op(norm.op, norm.inputs[0], *made, **norm.attrs)
 
 

@@ -10,9 +10,8 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import TYPE, Bench
-from surgeon.builders.selections import producer_of
 from surgeon.facts.fact import INTEGERS
-from surgeon.match import attribute_of
+from surgeon.match import attribute_of, producer_of
 
 Bounds = tuple[int | None, int | None]
 _NOTHING: Bounds = (None, None)

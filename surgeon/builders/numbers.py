@@ -12,7 +12,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.links import maker_of
-from surgeon.match import Match
+from surgeon.match import Match, is_one_of
 from surgeon.rewrite import Draft, Refused
 
 _OF_NUMBERS = frozenset("Add Sub Mul Div Mod Cast Floor Ceil Neg Min Max".split())
@@ -127,7 +127,7 @@ class _Together:
 
     def _into_list(self, node: gs.Node) -> bool:
         facts = self.draft.facts
-        if node.op not in _INTO_LISTS or not self.draft.holds(node):
+        if not is_one_of(node, _INTO_LISTS) or not self.draft.holds(node):
             return False
         array = facts.array(node.inputs[1])
         if array is None or facts.of(node.outputs[0]).rank != 1:

@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
 from surgeon.builders.cleaning import order_of
 from surgeon.builders.own_constants import own_weight
-from surgeon.builders.selections import producer_of
 from surgeon.builders.views import Shape, view_between
 from surgeon.dims import product
 from surgeon.facts.fact import same_dims
-from surgeon.match import Match
+from surgeon.match import Match, is_one_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _POOLS = frozenset({"MaxPool", "AveragePool"})
@@ -32,7 +30,7 @@ def windows_of_line(draft: Draft, match: Match) -> gs.Tensor:
     chain: list[gs.Node] = []
     value: gs.Tensor = root.inputs[0]
     node = producer_of(value)
-    while _is(node, "Conv", *_POOLS):
+    while is_one_of(node, {"Conv", *_POOLS}):
         assert node is not None
         if len(chain) == _MOST or len(node.outputs) > 1:
             raise Refused("more than one value of an operator is read, or there are too many")
@@ -41,13 +39,14 @@ def windows_of_line(draft: Draft, match: Match) -> gs.Tensor:
         chain.append(node)
         value = node.inputs[0]
         node = producer_of(value)
-    inner = producer_of(node.inputs[0]) if node is not None and _is(node, "Transpose") else None
-    if node is not None and inner is not None and _is(inner, "Unsqueeze"):
+    turned = node is not None and is_one_of(node, {"Transpose"})
+    inner = producer_of(node.inputs[0]) if node is not None and turned else None
+    if node is not None and inner is not None and inner.op == "Unsqueeze":
         order = order_of(node, 4)
         new = _one_axis(draft, inner, 4)
         axis, line = order.index(new), inner.inputs[0]
         left = [place - (place > new) for place in order if place != new]
-    elif node is not None and _is(node, "Reshape") and all(each.op in _POOLS for each in chain):
+    elif node is not None and node.op == "Reshape" and all(n.op in _POOLS for n in chain):
         axis, line, left = _one_axis(draft, root, 4), node.inputs[0], [0, 1, 2]
         wide, narrow = (draft.facts.of(t).shape for t in (value, line))
         if wide is None or not same_dims((*wide[:axis], *wide[axis + 1 :]), narrow):
@@ -62,10 +61,6 @@ def windows_of_line(draft: Draft, match: Match) -> gs.Tensor:
     for each in reversed(chain):
         y = _along(draft, each, y, axis)
     return y
-
-
-def _is(node: gs.Node | None, *operators: str) -> bool:
-    return node is not None and (node.domain or "") in opsets.STANDARD and node.op in operators
 
 
 def _one_axis(draft: Draft, node: gs.Node, rank: int) -> int:

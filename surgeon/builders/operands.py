@@ -14,8 +14,7 @@ from surgeon.builders.aten_math.work import BOOL, INT64
 from surgeon.builders.aten_shape.lists import MOST_PARTS, as_many
 from surgeon.builders.bench import Bench
 from surgeon.facts.kinds import FLOATS
-from surgeon.links import maker_of
-from surgeon.match import Match
+from surgeon.match import Match, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _ROUNDED = frozenset({"Floor", "Ceil", "Round"})
@@ -129,7 +128,7 @@ def _is_whole(draft: Draft, number: gs.Tensor) -> bool:
         if id(number) in seen or number.is_empty():
             continue
         seen.add(id(number))
-        known, node = draft.facts.array(number), maker_of(number)
+        known, node = draft.facts.array(number), producer_of(number)
         if known is not None:
             if (known != np.trunc(known)).any():
                 return False
@@ -148,10 +147,10 @@ def _is_whole(draft: Draft, number: gs.Tensor) -> bool:
 def _refuse_other_readers(draft: Draft, bound: gs.Tensor) -> None:
     """Refuse a bound that lost its `int()` where its fraction is, or may be, read elsewhere."""
     known = draft.facts.array(bound) is not None  # and what else read it may be folded
-    node = maker_of(bound)
+    node = producer_of(bound)
     while node is not None and not node.domain and node.op in _TAKES:
         bound = node.inputs[0]
-        node = maker_of(bound)
+        node = producer_of(bound)
     if known or not _is_only_cut(draft, bound):
         raise Refused(
             f"the exporter lost the `int()` of its bound `{bound.name}`, and what else reads that"
@@ -192,7 +191,7 @@ def dynamic_slice(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def _of_nothing(bound: gs.Tensor) -> bool:
-    producer = maker_of(bound)
+    producer = producer_of(bound)
     if producer is None or producer.op != "Unsqueeze":
         return False
     return all(t.is_empty() for t in producer.inputs[:1])
@@ -234,7 +233,7 @@ def _said_once(draft: Draft, rows: gs.Tensor) -> gs.Tensor:
         if known.shape[0] != known.shape[1] or (known != known[0]).any():
             raise Refused("its rows are not one list of sizes for every axis")
         return draft.constant(known[0], "sizes")
-    maker = maker_of(rows)
+    maker = producer_of(rows)
     while maker is not None and maker.op == "Cast":
         behind = maker.inputs[0].inputs
         maker = behind[0] if behind else None
@@ -251,7 +250,7 @@ def _said_once(draft: Draft, rows: gs.Tensor) -> gs.Tensor:
 def _of_one_row(draft: Draft, rows: Sequence[gs.Tensor]) -> gs.Tensor | None:
     """The list that each of the rows is, as many rows as it has elements."""
     one = rows[0]
-    row = maker_of(one)
+    row = producer_of(one)
     if row is None or row.op != "Unsqueeze" or any(t is not one for t in rows):
         return None
     fits = draft.facts.of(one).shape == (1, len(rows)) and draft.facts.of(row.inputs[0]).rank == 1

@@ -10,12 +10,11 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.cleaning import order_of
-from surgeon.builders.selections import producer_of
 from surgeon.builders.views import KEEP_ORDER
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array
 from surgeon.facts.values import slice_bounds
-from surgeon.match import attribute_of
+from surgeon.match import attribute_of, producer_of
 from surgeon.rewrite import Draft
 
 Shape = tuple[Dim, ...]

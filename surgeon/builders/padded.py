@@ -63,9 +63,9 @@ def _padded(draft: Draft, node: gs.Node) -> dict[str, Any]:
         raise Refused("the Pad adds samples or channels")
     if min(sides) < 0:
         raise Refused("the Pad takes elements away")
-    if (attribute_of(node, "auto_pad") or "NOTSET") not in ("NOTSET", "VALID", b"NOTSET", b"VALID"):
+    own = told_pads(node, rank - 2)
+    if own is None:
         raise Refused("its own pads depend on the size of its input")
-    own = [int(n) for n in attribute_of(node, "pads") or [0] * (2 * (rank - 2))]
     added = [*sides[2:rank], *sides[rank + 2 :]]
     attributes = {k: v for k, v in node.attrs.items() if k != "auto_pad"}
     attributes["pads"] = [a + b for a, b in zip(own, added, strict=True)]
@@ -76,6 +76,18 @@ def _padded(draft: Draft, node: gs.Node) -> dict[str, Any]:
             raise Refused("it leaves its own pads out of the mean, and would have to count the Pad")
         attributes["count_include_pad"] = 1
     return attributes
+
+
+def told_pads(node: gs.Node, count: int) -> list[int] | None:
+    """The pads of a window along so many axes; None where they are worked out of its input.
+
+    A window that says VALID has none, whatever else it says.
+    """
+    told = attribute_of(node, "auto_pad") or "NOTSET"
+    if told not in ("NOTSET", "VALID", b"NOTSET", b"VALID"):
+        return None
+    pads = attribute_of(node, "pads") if told in ("NOTSET", b"NOTSET") else None
+    return [int(n) for n in pads or [0] * (2 * count)]
 
 
 def _check_pool(draft: Draft, node: gs.Node, pads: Sequence[int]) -> None:

@@ -16,11 +16,10 @@ from surgeon.builders.batch_norm import factor_and_shift
 from surgeon.builders.bench import Bench
 from surgeon.builders.linear import bias_of, narrow
 from surgeon.builders.own_constants import own_weight
+from surgeon.builders.padded import told_pads
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
-
-_UNSAID = (None, "NOTSET", b"NOTSET", "VALID", b"VALID", "", b"")
 
 
 class _Kernel(NamedTuple):
@@ -76,13 +75,13 @@ def _only(draft: Draft, tensor: gs.Tensor) -> gs.Tensor:
 def _kernel(draft: Draft, node: gs.Node) -> _Kernel:
     weight, bias = own_weight(draft, node), bias_of(draft, node)
     rank = weight.ndim - 2
-    if attribute_of(node, "auto_pad") not in _UNSAID:
+    pads = told_pads(node, rank)
+    if pads is None:
         raise Refused("pads are not told as numbers")
     numbers = [
         [int(n) for n in attribute_of(node, name) or default]
         for name, default in (("strides", [1] * rank), ("dilations", [1] * rank))
     ]
-    pads = [int(n) for n in attribute_of(node, "pads") or [0] * 2 * rank]
     offset = np.zeros(weight.shape[0])
     if bias is not None:
         offset = offset + bias.astype(np.float64)

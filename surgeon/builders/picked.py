@@ -14,7 +14,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.cleaning import order_of
-from surgeon.builders.factors import lone_producer
+from surgeon.builders.factors import lone_producer, maker_here
 from surgeon.builders.linear import array_of, narrow
 from surgeon.builders.own_constants import operand_behind, own_weight
 from surgeon.builders.parts import rank_of
@@ -22,7 +22,7 @@ from surgeon.facts.elementwise import UNARY
 from surgeon.facts.fact import Array, same_dims
 from surgeon.facts.question import Shape
 from surgeon.facts.values import is_to_the_end, slice_bounds
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _ARITHMETIC = frozenset({"Add", "Sub", "Mul", "Div", "PRelu"})  # with a constant
@@ -95,9 +95,7 @@ def _alone(draft: Draft, root: gs.Node, x: gs.Tensor) -> gs.Node:
             node is root or (tensor is x and node in between) for node in tensor.outputs
         ):
             raise Refused(f"{tensor.name!r} is read elsewhere too")
-    if not x.inputs or not draft.holds(x.inputs[0]):
-        raise Refused(f"nothing computes {x.name!r} here")
-    return x.inputs[0]
+    return maker_here(draft, x)
 
 
 # ------------------------------------------------------------------------------- what is picked
@@ -170,7 +168,9 @@ def _joined(draft: Draft, node: gs.Node) -> Picked | None:
 
 def _part(draft: Draft, tensor: gs.Tensor, axis: int) -> Picked | None:
     """What a value is of the one that a Split or Slice makes it of; else all of itself."""
-    node = tensor.inputs[0] if tensor.inputs and draft.holds(tensor.inputs[0]) else None
+    node = producer_of(tensor)
+    if node and not draft.holds(node):
+        node = None
     if node and node.op == "Split":
         shapes = [draft.facts.of(piece).shape for piece in node.outputs]
         sizes = [shape[axis] for shape in shapes if shape]

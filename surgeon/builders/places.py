@@ -10,9 +10,8 @@ from surgeon.builders.bench import LARGEST, TYPE, Bench, Size, dim_of
 from surgeon.builders.fills import number_of
 from surgeon.builders.meshes import is_whole, lines_of
 from surgeon.builders.parts import remainder
-from surgeon.builders.selections import producer_of
 from surgeon.builders.views import as_shape, source_of
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 

@@ -19,9 +19,8 @@ from surgeon.builders.bench import TYPE, Bench, Size, dim_of
 from surgeon.builders.fills import number_of
 from surgeon.builders.meshes import Line, write
 from surgeon.builders.scatter import combined_by, one_dtype
-from surgeon.builders.selections import producer_of
 from surgeon.facts.kinds import FLOATS
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _LARGEST_TABLE = 1 << 22  # comparisons; beyond, the node costs less

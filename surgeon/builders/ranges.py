@@ -12,11 +12,10 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.bench import LARGEST, TYPE, Bench
 from surgeon.builders.number_bounds import Bounded, Bounds
-from surgeon.builders.selections import producer_of
 from surgeon.dims import Dim
 from surgeon.facts.fact import INTEGERS
 from surgeon.facts.kinds import FLOATS
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _LARGEST_TABLE = 1 << 18  # elements

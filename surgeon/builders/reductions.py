@@ -11,8 +11,8 @@ from surgeon import dims
 from surgeon.builders.views import as_shape
 from surgeon.dims import Dim
 from surgeon.facts.fact import same_dims
-from surgeon.links import maker_of
-from surgeon.match import Match, attribute_of
+from surgeon.facts.kinds import FLOATS
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 
@@ -120,7 +120,9 @@ def mean_times_count(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its shape is not known")
     axes = _axes(draft, work, len(shape))
     factor = next(t for t in root.inputs if t is not work.outputs[0])
-    maker = maker_of(factor)
+    maker = producer_of(factor)
+    if facts.of(x).dtype not in FLOATS:
+        raise Refused("the mean of whole numbers lost its fraction")
     whole = maker.inputs[0] if maker is not None and maker.op == "Cast" else factor
     known = facts.of(whole).value
     count = None if known is None or known.size != 1 else known.reshape(-1).tolist()[0]
@@ -161,6 +163,7 @@ def sum_as_mean(draft: Draft, match: Match) -> gs.Tensor:
 # What reduces what was reduced by another operator, where it is not that operator once more.
 _OUTER = {"ReduceL1": "ReduceSum", "ReduceSumSquare": "ReduceSum"}
 _INNER = {"ReduceLogSum": "ReduceSum"}
+_WITH_FRACTIONS = frozenset({"ReduceL2", "ReduceLogSumExp", "ReduceMean"})  # of whole numbers, too
 _ALONG = 2  # axes that a runtime reduces at once
 
 
@@ -175,6 +178,8 @@ def two_axes_at_a_time(draft: Draft, match: Match) -> gs.Tensor:
     axes = sorted(_axes(draft, work, rank)) if named else list(range(rank))
     if len(axes) <= _ALONG:
         raise Refused(f"it is along {len(axes)} of the axes, which is few")
+    if work.op in _WITH_FRACTIONS and draft.facts.of(x).dtype not in FLOATS:
+        raise Refused("of whole numbers each step would lose its fraction")
     keepdims = int(attribute_of(work, "keepdims"))
     operator = _INNER.get(work.op, work.op)
     while axes:  # from behind, so that the numbers of those in front stay

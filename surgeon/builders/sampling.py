@@ -23,9 +23,8 @@ from surgeon.builders.resizing import (
     resized_axis,
     scales_of,
 )
-from surgeon.builders.selections import producer_of
 from surgeon.facts.kinds import FLOATS
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _HALF = 0.5

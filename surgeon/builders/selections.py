@@ -18,8 +18,7 @@ from surgeon.builders.lines import apart, by_lines, is_by_lines
 from surgeon.facts.elementwise import ELEMENTWISE
 from surgeon.facts.fact import same_dims
 from surgeon.facts.kinds import FLOATS
-from surgeon.links import maker_of
-from surgeon.match import attribute_of
+from surgeon.match import attribute_of, producer_of
 
 _EACH = ELEMENTWISE | {"Clip"}
 
@@ -179,12 +178,6 @@ def unequal(mask: gs.Tensor) -> str:
         f"that the mask `{mask.name}` is as large as the data is not provable; say so with "
         "`--assume` or `--shape`"
     )
-
-
-def producer_of(t: gs.Tensor) -> gs.Node | None:
-    """The standard operator that makes the tensor."""
-    node = maker_of(t)
-    return node if node is not None and (node.domain or "") in ("", "ai.onnx") else None
 
 
 def mask_of_places(c: Bench, indices: gs.Tensor) -> gs.Tensor | None:

@@ -6,8 +6,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import LARGEST, TYPE, Bench
-from surgeon.builders.selections import producer_of
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _LONGEST_LIST = 8  # sizes

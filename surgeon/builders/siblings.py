@@ -14,7 +14,7 @@ from surgeon.builders.chains import lone_cut
 from surgeon.builders.jointly import handed_out
 from surgeon.builders.own_constants import own_weight
 from surgeon.facts.fact import Array, same_dims
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, is_one_of
 from surgeon.rewrite import Draft, Refused
 
 _MOST_READERS = 512  # of a value that Slices cut
@@ -28,7 +28,7 @@ def merge_gemms(draft: Draft, match: Match) -> gs.Tensor:
     for node in x.outputs:
         if node is root or getattr(node, "gone", False) or any(node is s for s in siblings):
             continue
-        same = node.op == "Gemm" and node.inputs[0] is x and _alike(draft, root, node)
+        same = is_one_of(node, {"Gemm"}) and node.inputs[0] is x and _alike(draft, root, node)
         if same and draft.holds(node):
             siblings.append(node)
     parts = [
@@ -58,7 +58,8 @@ def merge_products(draft: Draft, match: Match) -> gs.Tensor:
     product = root if root.op == "MatMul" else match.nodes[1]
     x = product.inputs[0]
     rank = draft.facts.of(x).rank
-    others = [n for n in x.outputs if n.op == "MatMul" and n is not product and not n.domain]
+    others = [n for n in x.outputs if is_one_of(n, {"MatMul"}) and n is not product]
+    others = [n for n in others if n.inputs[0] is x]
     if rank is None or rank < 2 or not others:
         raise Refused("no other product reads its input, or the input is a vector")
     parts = [_part(draft, product)]
@@ -86,7 +87,7 @@ def merge_products(draft: Draft, match: Match) -> gs.Tensor:
 
 def _as_joined(made: Sequence[gs.Tensor]) -> list[int]:
     """In which order to make values at once: that in which a Concat joins them, if one does."""
-    readers = {id(n): n for t in made for n in t.outputs if n.op == "Concat" and not n.domain}
+    readers = {id(n): n for t in made for n in t.outputs if is_one_of(n, {"Concat"})}
     most, places = 0, dict[int, int]()
     for reader in readers.values():
         found = {id(tensor): place for place, tensor in enumerate(reader.inputs)}
@@ -107,8 +108,8 @@ def _part(draft: Draft, product: gs.Node) -> tuple[gs.Node, Array, Array]:
     if weight.ndim != 2 or weight.dtype.kind != "f":
         raise Refused("its weight is no matrix of floats")
     end, bias = product, np.zeros(weight.shape[1], weight.dtype)
-    behind = made.outputs[0] if len(made.outputs) == 1 and made.outputs[0].op == "Add" else None
-    if behind is not None and draft.holds(behind):
+    behind = made.outputs[0] if len(made.outputs) == 1 else None
+    if behind is not None and is_one_of(behind, {"Add"}) and draft.holds(behind):
         other = behind.inputs[1] if behind.inputs[0] is made else behind.inputs[0]
         summand = facts.array(other)
         kept = same_dims(facts.of(made).shape, facts.of(behind.outputs[0]).shape)
@@ -134,7 +135,8 @@ def slices_as_split(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("it is not the first of its axis, or very many read what it cuts")
     found: dict[tuple[int, int], list[gs.Node]] = {}
     for node in x.outputs:
-        if node.op != "Slice" or node.inputs[0] is not x or getattr(node, "gone", False):
+        known = is_one_of(node, {"Slice"}) and node.inputs[0] is x
+        if not known or getattr(node, "gone", False):
             continue
         bounds = _bounds(draft, node) if node is root or draft.holds(node) else None
         twin = bounds is not None and bounds[1:] in found

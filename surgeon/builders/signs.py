@@ -12,11 +12,11 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets, standard
+from surgeon import standard
 from surgeon.builders.bench import TYPE, Bench, operand
 from surgeon.facts.fact import Array
 from surgeon.links import maker_of
-from surgeon.match import Match
+from surgeon.match import Match, is_one_of
 from surgeon.rewrite import Draft, Refused
 
 # What moves levels and computes nothing with them but which is greater; more by its first operand.
@@ -86,16 +86,16 @@ def _changed(c: Bench, x: gs.Tensor, change: _Change) -> gs.Tensor:
         raise Refused(f"`{x.name}` is made around the body that reads it")
     c.draft.premises.append(x)
     attributes = dict(maker.attrs)
-    if _is(maker, {_MAKES}):
+    if is_one_of(maker, {_MAKES}):
         attributes.pop("output_dtype", None)  # the zero point says it
         zero = _zero(c, maker, change)
         made: gs.Tensor = c.op(_MAKES, *maker.inputs[:2], zero, **attributes)
         return made
-    if not _is(maker, _MOVES | _JOINS) or len(maker.outputs) > 1:
+    if not is_one_of(maker, _MOVES | _JOINS) or len(maker.outputs) > 1:
         raise Refused(f"`{x.name}` is made by {maker.op}, which computes with levels")
     if not standard.takes(maker.op, c.opset, 0, change.to):
         raise Refused(f"{maker.op} takes no {_name(change.to)} at opset {c.opset}")
-    moved = len(maker.inputs) if _is(maker, _JOINS) else 1
+    moved = len(maker.inputs) if is_one_of(maker, _JOINS) else 1
     levels = [_changed(c, each, change) for each in maker.inputs[:moved]]
     joined: gs.Tensor = c.op(maker.op, *levels, *maker.inputs[moved:], **attributes)
     return joined
@@ -106,9 +106,9 @@ def _check_readers(c: Bench, x: gs.Tensor, change: _Change) -> None:
     if c.draft.surgery.is_output(x):
         raise Refused(f"`{x.name}` is given out as {_name(change.kind)}")
     for reader in x.outputs:
-        if _is(reader, {_READS}) and reader.inputs[0] is x:
+        if is_one_of(reader, {_READS}) and reader.inputs[0] is x:
             _zero_array(c, reader, change)
-        elif _is(reader, _JOINS) or (_is(reader, _MOVES) and reader.inputs[0] is x):
+        elif is_one_of(reader, _JOINS) or (is_one_of(reader, _MOVES) and reader.inputs[0] is x):
             for moved in reader.outputs:
                 _check_readers(c, moved, change)
         else:
@@ -145,7 +145,3 @@ def _numpy(kind: int) -> Any:
 
 def _name(kind: int) -> str:
     return str(TYPE.DataType.Name(kind)).lower()
-
-
-def _is(node: gs.Node, operators: frozenset[str] | set[str]) -> bool:
-    return node.op in operators and (node.domain or "") in opsets.STANDARD

@@ -12,7 +12,7 @@ from surgeon.facts import Facts
 from surgeon.facts.elementwise import BINARY, ELEMENTWISE
 from surgeon.facts.fact import same_dims
 from surgeon.links import maker_of
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, is_one_of
 from surgeon.rewrite import Draft, Refused
 
 _MOST = 16  # nodes that an Expand may be put behind
@@ -103,7 +103,7 @@ def vanishes(
             others = [t for t in node.inputs if id(t) not in region]
             if id(node.outputs[0]) in region:
                 continue
-            if _by_places(node, tensor) or node.op == "Unsqueeze":
+            if _by_places(node, tensor) or is_one_of(node, {"Unsqueeze"}):
                 of = _of_rows if node.op == "Gather" else _with_axes
                 shaped = of(facts, node, own)
                 if shaped is None or not vanishes(draft, node.outputs[0], shaped):
@@ -115,9 +115,9 @@ def vanishes(
 
 def _by_places(node: gs.Node, places: gs.Tensor) -> bool:
     """Whether a node takes rows of a table at these places."""
-    known = (node.domain or "") in opsets.STANDARD and node.op == "Gather"
-    taken = known and node.inputs[1] is places and node.inputs[0] is not places
-    return taken and not attribute_of(node, "axis")
+    if not is_one_of(node, {"Gather"}) or attribute_of(node, "axis"):
+        return False
+    return node.inputs[1] is places and node.inputs[0] is not places
 
 
 def _of_rows(facts: Facts, node: gs.Node, places: tuple[Dim, ...]) -> tuple[Dim, ...] | None:

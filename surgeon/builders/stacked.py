@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders.bench import TYPE
 from surgeon.builders.linear import FLOATS, bias_of, narrow
 from surgeon.builders.own_constants import own_weight
 from surgeon.builders.views import as_shape, keeps_order
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array, same_dims
-from surgeon.links import maker_of
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 Shape = tuple[Dim, ...]
@@ -25,7 +24,7 @@ def parts_as_layers(draft: Draft, match: Match) -> gs.Tensor:
     root = match.root
     axis, layer = _axis_of(draft, root)
     layers = _layers(draft, root, layer)
-    split = maker_of(layers[0])
+    split = producer_of(layers[0])
     if split is None or split.op != "Split" or not draft.holds(split):
         raise Refused("what it stacks first is no part of a Split")
     if [id(t) for t in layers] != [id(t) for t in split.outputs]:
@@ -50,7 +49,7 @@ def sum_of_layers(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("it is not along the axis that the layers are stacked on")
     if facts.of(root.inputs[0]).dtype not in FLOATS:
         raise Refused("the layers are no floats")
-    if root.op == "ReduceMean" and facts.of(root.inputs[0]).dtype == onnx.TensorProto.DOUBLE:
+    if root.op == "ReduceMean" and facts.of(root.inputs[0]).dtype == TYPE.DOUBLE:
         raise Refused("onnxruntime has no `Mean` in double precision")
     kept = bool(attribute_of(root, "keepdims"))
     operands = list(stack.inputs) if kept else _layers(draft, stack, layer)
@@ -69,10 +68,10 @@ def two_shares(draft: Draft, match: Match) -> gs.Tensor:
     facts, (stacked, weights) = draft.facts, (match.values["f"], match.values["s"])
     assert stacked is not None
     assert weights is not None
-    stack = maker_of(stacked)
+    stack = producer_of(stacked)
     if stack is None or stack.op != "Concat":
         stacked, weights = weights, stacked
-        stack = maker_of(stacked)
+        stack = producer_of(stacked)
     if stack is None or stack.op != "Concat" or len(stacked.outputs) != 1:
         raise Refused("no layers are stacked that nothing else reads")
     axis, layer = _axis_of(draft, stack)
@@ -115,7 +114,7 @@ def _layers(draft: Draft, stack: gs.Node, layer: Shape) -> list[gs.Tensor]:
     for operand in stack.inputs:
         tensor = operand
         while not same_dims(draft.facts.of(tensor).shape, layer):
-            node = maker_of(tensor)
+            node = producer_of(tensor)
             if node is None or not keeps_order(node, draft.facts):
                 raise Refused(f"`{operand.name}` is no view of a layer")
             tensor = node.inputs[0]
@@ -137,7 +136,7 @@ def _difference(draft: Draft, weights: gs.Tensor, axis: int, rank: int) -> gs.Te
     before = facts.of(score).shape
     assert before is not None
     each = (*before[:axis], *before[axis + 1 :])
-    stack = maker_of(score)
+    stack = producer_of(score)
     if stack is not None and stack.op == "Concat" and draft.holds(stack):
         if _axis_of(draft, stack) != (axis, each):
             raise Refused("the weights are stacked along another axis")
@@ -156,7 +155,7 @@ def _softmax_behind(draft: Draft, weights: gs.Tensor, axis: int, shape: Shape) -
     """The Softmax along the axis of the stack, behind views that keep it where it is."""
     tensor = weights
     while True:
-        node = maker_of(tensor)
+        node = producer_of(tensor)
         if node is None or len(tensor.outputs) != 1 or not draft.holds(node):
             raise Refused("no Softmax gives the weights, or something else reads them, too")
         own = draft.facts.of(tensor).shape
@@ -174,7 +173,7 @@ def _softmax_behind(draft: Draft, weights: gs.Tensor, axis: int, shape: Shape) -
 def _linear_behind(draft: Draft, score: gs.Tensor) -> gs.Node:
     """The Conv or Gemm with constant weights that a value is a view of."""
     while True:
-        node = maker_of(score)
+        node = producer_of(score)
         if node is None or len(score.outputs) != 1 or not draft.holds(node):
             raise Refused("no product gives its scores, or something else reads them, too")
         if node.op in ("Conv", "Gemm"):

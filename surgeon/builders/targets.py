@@ -12,8 +12,7 @@ from surgeon.builders.lists import entries_of, joined_of
 from surgeon.builders.views import KEEP_ORDER
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
-from surgeon.links import maker_of
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 Shape = tuple[dims.Dim, ...]
@@ -107,7 +106,7 @@ def _computed(entries: Sequence[int | gs.Tensor]) -> set[int]:
 
 def _blocks(facts: Facts, target: gs.Tensor) -> list[tuple[int | gs.Tensor, int]] | None:
     """What a target is joined of: numbers, and lists of computed sizes, each with its length."""
-    node = maker_of(target)
+    node = producer_of(target)
     parts = node.inputs if node is not None and node.op == "Concat" else [target]
     found: list[tuple[int | gs.Tensor, int]] = []
     for part in parts:

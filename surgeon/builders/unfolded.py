@@ -11,8 +11,7 @@ from __future__ import annotations
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import Bench
-from surgeon.links import maker_of
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 
@@ -37,7 +36,7 @@ def windows_put_right(draft: Draft, match: Match) -> gs.Tensor:
 
 def _turned(c: Bench, part: gs.Tensor, axis: int) -> gs.Tensor:
     """What an Unsqueeze along an axis counted from behind reads."""
-    node = maker_of(part)
+    node = producer_of(part)
     if node is None or node.op != "Unsqueeze" or _ints(c, node, 1) != [axis]:
         raise Refused("a part of it has no new axis of that number")
     return node.inputs[0]
@@ -45,11 +44,11 @@ def _turned(c: Bench, part: gs.Tensor, axis: int) -> gs.Tensor:
 
 def _window(c: Bench, turned: gs.Tensor, axis: int, rank: int) -> tuple[int, int, int]:
     """Which value a part is a slice of, from where, and how long it is; the axis is moved last."""
-    node = maker_of(turned)
+    node = producer_of(turned)
     others = [n for n in range(rank) if n != axis]
     if node is None or node.op != "Transpose" or attribute_of(node, "perm") != [*others, axis]:
         raise Refused("a part of it is not turned so that the axis is last")
-    cut = maker_of(node.inputs[0])
+    cut = producer_of(node.inputs[0])
     if cut is None or cut.op != "Slice":
         raise Refused("a part of it is no Slice")
     starts, ends, axes, steps = (_ints(c, cut, place) for place in range(1, 5))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders import parts
 from surgeon.builders.bench import TYPE, Bench, operand
 from surgeon.facts.kinds import HALVES
 from surgeon.match import Match
@@ -31,7 +32,7 @@ Array = np.ndarray[Any, Any]
 
 
 def constant_of_levels(draft: Draft, match: Match) -> gs.Tensor:
-    """DequantizeLinear of constants: (x - zero) scale, in the scale's type."""
+    """DequantizeLinear of constants: (x - zero) scale, in the type that it gives."""
     c, node = Bench(draft), match.root
     levels, scale, zero = (_array(c, node, index) for index in range(3))
     if levels is None or scale is None or (zero is None and operand(node, 2) is not None):
@@ -41,7 +42,7 @@ def constant_of_levels(draft: Draft, match: Match) -> gs.Tensor:
     whole = levels.astype(np.int64) - (0 if level is None else level.astype(np.int64))
     assert size is not None
     with np.errstate(all="ignore"):
-        floats = (whole * size.astype(np.float64)).astype(scale.dtype)
+        floats = (whole * size.astype(np.float64)).astype(parts.numpy_dtype(draft, node.outputs[0]))
     return draft.constant(floats, "floats")
 
 
@@ -58,10 +59,14 @@ def pair_as_bounds(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("the scales of both stand along different axes")
     scale, zero = _array(c, wide, 1), _array(c, wide, 2)
     shape = c.shape(x)
-    if scale is None or shape is None:
-        raise Refused("its scale is computed, or the rank of what is quantized is unknown")
+    if scale is None or (zero is None and operand(wide, 2) is not None):
+        raise Refused("its scale or its zero point is computed")
+    if shape is None:
+        raise Refused("the rank of what is quantized is unknown")
     if not (scale > 0).all():
         raise Refused("a scale of it is not above 0")
+    if c.dtype(x) != c.dtype(wide.outputs[0]):
+        raise Refused("it gives another type than it is given")
     low, high = _ENDS[_check_whole(c, wide.inputs[0])]
     level = np.float64(0) if zero is None else zero.astype(np.float64)
     ends = [((end - level) * scale.astype(np.float64)).astype(scale.dtype) for end in (low, high)]
@@ -102,14 +107,15 @@ def levels_in_floats(draft: Draft, match: Match) -> gs.Tensor:
     """DequantizeLinear of what is computed, in arithmetic: (x - zero) scale."""
     c, node = Bench(draft), match.root
     x, (scale, zero) = node.inputs[0], _operands(c, node)
-    levels, kind = _check_whole(c, x), c.dtype(scale)
+    levels, kind, wanted = _check_whole(c, x), c.dtype(scale), c.dtype(node.outputs[0])
+    if kind in HALVES and wanted not in HALVES:  # as `output_dtype` asks for from opset 23 on
+        kind = wanted
     if kind in HALVES and levels not in _OF_EIGHT_BITS:
         raise Refused("its levels are more than halves have numbers for")
     y = c.cast(x, kind)
     if zero is not None:
         y = c.op("Sub", y, c.cast(zero, kind))
-    made: gs.Tensor = c.op("Mul", y, scale)
-    return made
+    return c.cast(c.op("Mul", y, c.cast(scale, kind)), wanted)
 
 
 def rounded_to_levels(draft: Draft, match: Match) -> gs.Tensor:

@@ -13,6 +13,7 @@ from surgeon.builders.cleaning import beside_constant
 from surgeon.builders.fills import number_of
 from surgeon.facts import Facts
 from surgeon.facts.fact import INTEGERS, Array, same_dims
+from surgeon.facts.kinds import FLOATS
 from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -24,6 +25,7 @@ _FORGET = frozenset(
     "Shape Sigmoid Sign Size Softmax Softplus Xor".split()
 )
 _WHOLE = frozenset({*INTEGERS, onnx.TensorProto.BOOL})
+_NUMBERS = _WHOLE | FLOATS
 # Operators that give 0.0 where they give a zero; of these, where their operands do; those of any.
 _UPRIGHT = frozenset(
     "Abs Cosh Exp ReduceL1 ReduceL2 ReduceSumSquare Sigmoid Softmax Softplus".split()
@@ -104,6 +106,8 @@ def _readers(draft: Draft, tensor: gs.Tensor, own: set[int]) -> tuple[str, list[
             return f"`{node.op}` reads it", behind
         if _divides_by(draft.facts, node, tensor):
             return f"`{node.op}` divides by it", behind
+        if _writes_sign(draft.facts, node):
+            return f"`{node.op}` writes its sign out", behind
         if not _forgets(draft.facts, node, tensor):
             behind += node.outputs
     return "", behind
@@ -117,12 +121,18 @@ def _divides_by(facts: Facts, node: gs.Node, tensor: gs.Tensor) -> bool:
     """Whether an infinity's sign depends on the sign of this zero."""
     if node.op == "Reciprocal":
         return True
-    if node.op == "Div":
+    if node.op in ("Div", "QuantizeLinear"):
         return len(node.inputs) > 1 and node.inputs[1] is tensor
     if node.op == "Pow" and node.inputs[0] is tensor:
         exponent = _array(facts, node.inputs[1])
         return exponent is None or bool((exponent < 0).any())
     return False
+
+
+def _writes_sign(facts: Facts, node: gs.Node) -> bool:
+    """Whether it makes texts or bits of numbers, in which the sign of a zero stands."""
+    made = facts.of(node.outputs[0]).dtype
+    return node.op == "BitCast" or (node.op in ("Cast", "CastLike") and made not in _NUMBERS)
 
 
 def _forgets(facts: Facts, node: gs.Node, tensor: gs.Tensor) -> bool:
