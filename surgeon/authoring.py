@@ -14,7 +14,7 @@ from surgeon.errors import Location, RecipeError
 from surgeon.expressions import Expression
 from surgeon.match import Match
 from surgeon.notation import check_operators, labels_of, parse_pattern
-from surgeon.recipe import HeaderStep, Recipe, Rule, RulesStep
+from surgeon.recipe import HeaderStep, NamesStep, Recipe, Rule, RulesStep
 from surgeon.rewrite import Draft
 from surgeon.standard import newest_opset
 from surgeon.steps.irversion import ir_version_of
@@ -111,6 +111,23 @@ def recipe_for_metadata(metadata: Mapping[str, str | None]) -> Recipe:
     said = tuple(metadata.items())
     digest = hashlib.sha256(repr(said).encode()).hexdigest()
     return Recipe("metadata", steps=(HeaderStep(said),), source="<metadata>", digest=digest)
+
+
+def recipe_for_names(names: Mapping[str, str]) -> Recipe:
+    """A recipe of the step that gives values, nodes or sizes other names.
+
+    Args:
+        names: The new ones by the old ones.
+    """
+    said = tuple(names.items())
+    digest = hashlib.sha256(repr(said).encode()).hexdigest()
+    return Recipe(
+        "rename",
+        steps=(NamesStep(said),),
+        allow=frozenset({"contract"}),
+        source="<rename>",
+        digest=digest,
+    )
 
 
 # Recipes that spell out operators, and the opset from which those are there.

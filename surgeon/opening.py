@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from surgeon import standard
 from surgeon.authoring import recipe_of
 from surgeon.document import suggest
-from surgeon.errors import ModelError, RecipeError, few
+from surgeon.errors import ModelError, RecipeError, SurgeonError, few
 from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
 from surgeon.model import Model
@@ -23,6 +23,7 @@ from surgeon.soundness.apart import (
     with_outputs_of_their_own,
 )
 from surgeon.sparing import DEFAULT
+from surgeon.steps.plainnames import found_names
 
 RecipeLike = Any  # Recipe, Rule, the name of a bundled recipe, or a path
 
@@ -77,6 +78,23 @@ def not_there(model: Model, keep: Collection[str]) -> list[str]:
         return []
     known = {*standard.known_operators(), *_names(model)}
     return [name for name in keep if name.removeprefix(f"{DEFAULT}.") not in known]
+
+
+def see_named(model: Model, names: Mapping[str, str]) -> None:
+    """See that what is to be called otherwise is in the file, and gets a name of its own.
+
+    Raises:
+        RecipeError: It is not, or has none.
+    """
+    for old, new in names.items():
+        if not isinstance(old, str) or not isinstance(new, str) or not new:
+            what = f"`{old}` is to be called {new!r}, which is no name"
+            raise RecipeError(what, where="--rename", mend="Give names.")
+    if names:
+        try:
+            found_names(model.proto.graph, names)
+        except SurgeonError as error:
+            raise RecipeError(error.what, where="--rename", mend=error.mend) from None
 
 
 def see_kept(model: Model, keep: Collection[str]) -> None:

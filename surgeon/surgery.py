@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from surgeon.assumptions import parse_assumptions
 from surgeon.auditing import Asked, record
-from surgeon.authoring import recipe_for_metadata
+from surgeon.authoring import recipe_for_metadata, recipe_for_names
 from surgeon.choices import (
     REQUIRED,
     Data,
@@ -29,7 +29,7 @@ from surgeon.culprits import Kept
 from surgeon.errors import few
 from surgeon.model import Model, ModelLike
 from surgeon.oddities import MISPLACED, misplaced_windows
-from surgeon.opening import RecipeLike, as_recipe, fewer, see_data, see_kept, told_apart
+from surgeon.opening import RecipeLike, as_recipe, fewer, see_data, see_kept, see_named, told_apart
 from surgeon.operation import Operation
 from surgeon.planning import Plan
 from surgeon.report import Change, Report
@@ -89,6 +89,7 @@ def apply(
     opset: int | None = None,
     target: str | None = None,
     metadata: Mapping[str, str | None] | None = None,
+    rename: Mapping[str, str] | None = None,
     date: str | None = None,
 ) -> Result:
     """Repair a model with recipes, and compare the result with the original.
@@ -139,6 +140,8 @@ def apply(
             for it. What is not reached is among the report's `failures`.
         metadata: What the result is to say of itself beside its log: texts by their keys, None for
             one that is to go.
+        rename: Other names of inputs, outputs, values in between and nodes, or of sizes where
+            nothing else has the name, by those that they have.
         date: When, for the log that the model keeps of its making (see `surgeon log`). Without one
             equal runs give equal bytes.
 
@@ -165,7 +168,7 @@ def apply(
         pieces = () if checked else (reference, inputs, data, keep_evidence)
         check_unasked(require == REQUIRED[1], save_partial, *pieces)
     check_integer("opset", opset)
-    check_by_name(values=values, inputs=inputs, metadata=metadata)
+    check_by_name(values=values, inputs=inputs, metadata=metadata, rename=rename)
     shape = plain_shapes(shape)
     if keep_evidence is not None:
         from surgeon.evidence import check_folder
@@ -175,9 +178,12 @@ def apply(
     with collector_paused():
         original = Model.of(model)
         see_kept(original, keep)
+        see_named(original, rename or {})
         named = fewer([as_recipe(recipe) for recipe in recipes], without)
+        said = [recipe_for_names(rename)] if rename else []
+        said += [recipe_for_metadata(metadata)] if metadata else []
         plan = Plan(
-            [*named, *([recipe_for_metadata(metadata)] if metadata else [])],
+            [*named, *said],
             original.opset,
             opset=opset,
             target=target,
@@ -261,6 +267,7 @@ def apply(
         refuse_left_out(report, work.model, None if reached else opset, work.notes.in_the_way)
     options = {"target": target, "opset": opset, "without": ", ".join(without) or None}
     options |= {"keep": ", ".join(keep) or None, "metadata": ", ".join(metadata or ()) or None}
+    options["rename"] = ", ".join(f"{old}={new}" for old, new in (rename or {}).items()) or None
     asked = Asked(
         source=original.path,
         recipes=len(recipes),

@@ -20,6 +20,7 @@ _MAPPINGS = {
     "--value": "values",
     "--input": "inputs",
     "--metadata": "metadata",
+    "--rename": "rename",
 }
 _TEXTS = {
     "--assume": "assume",
@@ -115,7 +116,7 @@ def _pair(option: str, name: str, value: str) -> str:
         return f"{_quoted(value)}: ..."
     if value == "...":
         return f"{_quoted(name)}: ..."
-    if option in ("--input", "--metadata"):
+    if option in ("--input", "--metadata", "--rename"):
         return f"{_quoted(name)}: {_quoted(value)}"
     parts = [part if _is_number(part) else _quoted(part) for part in value.split(",")]
     if option == "--value" and len(parts) == 1:

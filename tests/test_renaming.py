@@ -1,11 +1,17 @@
-"""Values, nodes and sizes under names that somebody gives them: the step `rename`."""
+"""Values, nodes and sizes under names that somebody gives them: `rename`, as step and option."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
+from command import run
+from command_files import refused
 from onnx import parser
+from truth import parse
 
 import surgeon
 
@@ -59,3 +65,47 @@ def test_names_that_cannot_be_given(names: str) -> None:
 def test_a_name_by_which_a_shape_was_told_stays() -> None:
     result = _renamed("{x: image}", shape={"x": [2, 4]})
     assert "was told by that name" in result.report.failures[0]
+
+
+ASKED = "g (float[N,2] x) => (float[N,2] y) { h = Relu (x) y = Neg (h) }"
+
+
+def test_the_option_of_the_command_and_of_apply(tmp_path: Path) -> None:
+    path, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(parse(ASKED), path)
+    told = ["--rename", "x=a=b", "--rename", "N=batch", "--rename", "h=hidden"]
+    wrong = run("apply", "no-ops", path, out, *told)
+    refused(wrong, 2, "nothing is called `x=a`")
+    told[1] = "x=image"
+    done = run("apply", "no-ops", path, out, *told, "--require", "equivalent")
+    assert done.exit_code == 0, done.output
+    made = onnx.load(out)
+    assert [value.name for value in made.graph.input] == ["image"]
+    assert made.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+    assert made.graph.node[0].output == ["hidden"]
+    (log,) = [p.value for p in made.metadata_props if "log" in p.key]
+    assert json.loads(log)[-1]["options"] == {"rename": "x=image, N=batch, h=hidden"}
+    with pytest.raises(surgeon.RecipeError, match=r"^rename: `y` is a name already"):
+        surgeon.apply(path, "no-ops", rename={"x": "y"})
+    with pytest.raises(surgeon.RecipeError, match="is to be called 3, which is no name"):
+        surgeon.apply(path, "no-ops", rename={"x": 3})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (["x"], "`x` says no two names"),
+        (["x="], "`x=` says no two names"),
+        (["x=a", "x=b"], "`x` gets two names"),
+        (["x=a", "y=a"], "two get one name"),
+        (["xx=a"], "Did you mean `x`?"),
+    ],
+)
+def test_what_says_no_names(told: list[str], said: str, tmp_path: Path) -> None:
+    path = tmp_path / "in.onnx"
+    onnx.save(parse(ASKED), path)
+    options = [text for each in told for text in ("--rename", each)]
+    wrong = run("apply", "no-ops", path, tmp_path / "out.onnx", *options)
+    assert wrong.exit_code == 2
+    assert said in wrong.stderr
+    assert not (tmp_path / "out.onnx").exists()

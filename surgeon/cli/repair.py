@@ -17,8 +17,10 @@ from surgeon.cli.saving import (
     ExternalData,
     ExternalName,
     Metadata,
+    Rename,
     carrying,
     read_metadata,
+    read_renaming,
 )
 from surgeon.cli.targets import (
     also_read,
@@ -126,6 +128,7 @@ def apply(
     external_name: ExternalName = None,
     external_above: ExternalAbove = None,
     metadata: Metadata = None,
+    rename: Rename = None,
     reproducible: Reproducible = False,
     timeout: options.Timeout = options.LIMIT,
     memory: options.Memory = None,
@@ -180,6 +183,7 @@ def apply(
             opset=opset,
             target=fitted,
             metadata=read_metadata(metadata),
+            rename=read_renaming(rename),
             keep_evidence=keep_evidence,
             inputs=options.read_inputs(inputs),
             data=data or (),

@@ -65,6 +65,41 @@ Metadata = Annotated[
 ]
 
 
+Rename = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rename",
+        metavar="OLD=NEW",
+        help="What an input, an output, a value in between or a node of OUT is called, or a size "
+        "where nothing else has the name.",
+        rich_help_panel="Output",
+    ),
+]
+
+
+def read_renaming(texts: Sequence[str] | None) -> dict[str, str]:
+    """`input.1=image` as the old name and the new one; at the last `=`, as names may have some.
+
+    Raises:
+        UsageError: The text does not have this form, or gives a name twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts or ():
+        old, equals, new = text.rpartition("=")
+        if not equals or not old or not new:
+            raise UsageError(
+                f"`{text}` says no two names",
+                where="--rename",
+                mend="Write it as `input.1=image`: the name that it has, then the new one.",
+            )
+        if old in found:
+            raise UsageError(
+                f"`{old}` gets two names", where="--rename", mend="Leave one of them out."
+            )
+        found[old] = new
+    return found
+
+
 def read_metadata(texts: Sequence[str] | None) -> dict[str, str | None]:
     """`author=me` as key and text; without a text, None.
 

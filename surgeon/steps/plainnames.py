@@ -62,12 +62,23 @@ def rename_some(
         SurgeonError: Nothing has one of the old names, something has one of the new ones, or a name
             that was told would change.
     """
+    return _called(proto, found_names(proto.graph, names), handed, fixed)
+
+
+def found_names(
+    graph: onnx.GraphProto, names: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """Which of the names are of values, of nodes, and of sizes, with what they are to be.
+
+    Raises:
+        SurgeonError: Nothing has one of the old names, or something has one of the new ones.
+    """
     known = (
-        {*names_of_values(proto.graph)},
-        {node.name for node in every_node(proto.graph.node)},
-        {*names_of_sizes(proto.graph)},
+        {*names_of_values(graph)},
+        {node.name for node in every_node(graph.node)},
+        {*names_of_sizes(graph)},
     )
-    found: tuple[dict[str, str], ...] = ({}, {}, {})
+    found: tuple[dict[str, str], dict[str, str], dict[str, str]] = ({}, {}, {})
     for old, new in names.items():
         kinds = [at for at in (0, 1) if old in known[at]] or [_SIZE]
         if old not in known[kinds[0]]:
@@ -83,12 +94,12 @@ def rename_some(
             found[at][old] = new
     if len({*names.values()}) < len(names):
         raise SurgeonError("two get one name", where=RENAME, mend="Give each its own.")
-    return _called(proto, found, handed, fixed)
+    return found
 
 
 def _called(
     proto: onnx.ModelProto,
-    names: tuple[dict[str, str], ...],
+    names: tuple[dict[str, str], dict[str, str], dict[str, str]],
     handed: Handed,
     fixed: Collection[str],
 ) -> onnx.ModelProto:
