@@ -296,50 +296,60 @@ def read_shapes(texts: Sequence[str] | None) -> dict[str, list[int | str]]:
     return shapes
 
 
-def read_inputs(texts: Sequence[str] | None) -> dict[str, str]:
-    """`ids=tokens(30522)` as input name and way of drawing. A name may hold `=`: the last counts.
+def read_pairs(
+    texts: Sequence[str] | None, *, where: str, what: str, mend: str, twice: str
+) -> dict[str, str]:
+    """`NAME=VALUE` as name and value. A name may hold `=`: the last one counts.
+
+    Args:
+        texts: As they were given.
+        where: The option.
+        what: What is said of a text that has not this form.
+        mend: Which form it is to have.
+        twice: What is said of a name that stands twice, with `{}` for it.
 
     Raises:
-        UsageError: The text does not have this form, or names an input twice.
-    """
-    found: dict[str, str] = {}
-    for text in texts or ():
-        name, equals, spec = text.rpartition("=")
-        if not equals or not name or not spec:
-            raise UsageError(
-                f"`{text}` says nothing of an input",
-                where="--input",
-                mend="Write it as `ids=tokens(30522)`: the input's name, then how it is drawn.",
-            )
-        if name in found:
-            raise UsageError(
-                f"input `{name}` is drawn in two ways", where="--input", mend="Leave one out."
-            )
-        found[name] = spec
-    return found
-
-
-def read_values(texts: Sequence[str] | None) -> dict[str, str]:
-    """`sr=16000` as input name and value. A name may hold `=`: the last one counts.
-
-    Raises:
-        UsageError: The text does not have this form, or names an input twice.
+        UsageError: A text does not have this form, or has a name that another has.
     """
     found: dict[str, str] = {}
     for text in texts or ():
         name, equals, value = text.rpartition("=")
         if not equals or not name or not value.strip():
-            raise UsageError(
-                f"`{text}` is not an input's value",
-                where="--value",
-                mend="Write it as `sr=16000`: the input's name, then its value.",
-            )
+            raise UsageError(f"`{text}` {what}", where=where, mend=mend)
         if name in found:
-            raise UsageError(
-                f"input `{name}` has two values", where="--value", mend="Leave one of them out."
-            )
+            raise UsageError(twice.format(f"`{name}`"), where=where, mend="Leave one of them out.")
         found[name] = value.strip()
     return found
+
+
+def read_inputs(texts: Sequence[str] | None) -> dict[str, str]:
+    """`ids=tokens(30522)` as input name and way of drawing.
+
+    Raises:
+        UsageError: As for `read_pairs`.
+    """
+    return read_pairs(
+        texts,
+        where="--input",
+        what="says nothing of an input",
+        mend="Write it as `ids=tokens(30522)`: the input's name, then how it is drawn.",
+        twice="input {} is drawn in two ways",
+    )
+
+
+def read_values(texts: Sequence[str] | None) -> dict[str, str]:
+    """`sr=16000` as input name and value.
+
+    Raises:
+        UsageError: As for `read_pairs`.
+    """
+    return read_pairs(
+        texts,
+        where="--value",
+        what="is not an input's value",
+        mend="Write it as `sr=16000`: the input's name, then its value.",
+        twice="input {} has two values",
+    )
 
 
 def read_size(

@@ -78,26 +78,18 @@ Rename = Annotated[
 
 
 def read_renaming(texts: Sequence[str] | None) -> dict[str, str]:
-    """`input.1=image` as the old name and the new one; at the last `=`, as names may have some.
+    """`input.1=image` as the old name and the new one.
 
     Raises:
-        UsageError: The text does not have this form, or gives a name twice.
+        UsageError: As for `options.read_pairs`.
     """
-    found: dict[str, str] = {}
-    for text in texts or ():
-        old, equals, new = text.rpartition("=")
-        if not equals or not old or not new:
-            raise UsageError(
-                f"`{text}` says no two names",
-                where="--rename",
-                mend="Write it as `input.1=image`: the name that it has, then the new one.",
-            )
-        if old in found:
-            raise UsageError(
-                f"`{old}` gets two names", where="--rename", mend="Leave one of them out."
-            )
-        found[old] = new
-    return found
+    return options.read_pairs(
+        texts,
+        where="--rename",
+        what="says no two names",
+        mend="Write it as `input.1=image`: the name that it has, then the new one.",
+        twice="{} gets two names",
+    )
 
 
 def read_metadata(texts: Sequence[str] | None) -> dict[str, str | None]:
