@@ -8,7 +8,7 @@ import pytest
 from onnx import parser
 
 import surgeon
-from surgeon.runtime import Session
+from surgeon.runtime import NotRunnable, RunFailed, Session
 
 NETWORK = """
 <ir_version: 8, opset_import: ["": 13]>
@@ -58,3 +58,24 @@ def test_by_itself_the_rounding_stays() -> None:
     operators = {node.op_type for node in made.graph.node}
     assert "Round" in operators
     assert not any("Linear" in operator for operator in operators)
+
+
+TYPED = """
+<ir_version: 11, opset_import: ["": 23]>
+g (int8[N,3] q) => (float[N,3] y) <float16 s = {11878}, int8[3] w = {3, -9, 7}> {
+  a = DequantizeLinear <output_dtype = 1> (q, s)
+  b = DequantizeLinear <output_dtype = 1> (w, s)
+  y = Mul (a, b)
+}"""
+
+
+def test_levels_have_the_type_that_is_asked_for_and_not_their_scale_s() -> None:
+    model = parser.parse_model(TYPED)
+    try:
+        Session(model).run({"q": np.zeros((1, 3), np.int8)})
+    except (NotRunnable, RunFailed):
+        pytest.skip("this onnxruntime runs no DequantizeLinear of another type than its scale's")
+    result = surgeon.apply(model, "qdq-to-floats", require="equivalent")
+    after = result.model.to_proto()
+    assert [node.op_type for node in after.graph.node] == ["Cast", "Mul", "Mul"]
+    assert {t.data_type for t in after.graph.initializer} == {onnx.TensorProto.FLOAT}
