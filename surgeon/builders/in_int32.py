@@ -96,10 +96,10 @@ def _see_numbers(draft: Draft, x: gs.Tensor) -> None:
         Refused: A constant has such numbers, or the check refused what computes them.
     """
     within: dict[int, gs.Tensor] = draft.surgery.findings.setdefault("within 32 bits", {})
-    stack, seen = [x], dict(within)
+    stack, seen = [x], dict[int, gs.Tensor]()
     while stack:
         value = stack.pop()
-        if id(value) in seen:
+        if id(value) in within or id(value) in seen:
             continue
         seen[id(value)] = value
         if id(value) in draft.surgery.unkept:
