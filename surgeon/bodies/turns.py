@@ -9,44 +9,52 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.facts import Facts
-from surgeon.facts.bodies import SCAN_WITHOUT_BATCH, axis_of_scan, turns
+from surgeon.facts.bodies import INWARD, SCAN_WITHOUT_BATCH, axis_of_scan, states_of_scan, turns
 from surgeon.facts.fact import BOOL, FIRST_STATE, INT64, Array
 from surgeon.facts.values import as_objects, evaluate
-from surgeon.links import current, maker_of
+from surgeon.links import current, maker_of, toposort
 
-INWARD, OUTWARD = "scan_input_axes", "scan_output_axes"
 _COUNTING = frozenset({BOOL, onnx.TensorProto.INT32, INT64})
 _GROWING = frozenset({"ConstantOfShape", "Expand", "OneHot", "Range", "Tile"})
 _MOST = 16  # elements of a value that a condition counts with
 _LARGEST = 1 << 31  # of the numbers that a condition counts with: no type of theirs ends below
 
 
-def turns_of_loop(facts: Facts, node: gs.Node, order: Sequence[gs.Node], most: int) -> int | None:
+def turns_of_loop(facts: Facts, node: gs.Node, most: int) -> int | None:
     """How often the body of a Loop runs; None where that is not known, or more often than `most`.
 
     Args:
         facts: What is known.
         node: The Loop.
-        order: The nodes of its body, producers first.
         most: Of how many turns it is worth to know.
     """
     counted = turns(facts, node)
     if isinstance(counted, int):
         return counted if counted <= most else None
-    return None if counted is not None else _until(facts, node, order, most)
+    return None if counted is not None else _until(facts, node, most)
 
 
-def _until(facts: Facts, node: gs.Node, order: Sequence[gs.Node], most: int) -> int | None:
+def in_order(body: gs.Graph) -> Sequence[gs.Node] | None:
+    """The body's nodes, producers first."""
+    try:
+        return toposort(body)
+    except ValueError:
+        return None  # a cycle, which the sweep of the body names
+
+
+def _until(facts: Facts, node: gs.Node, most: int) -> int | None:
     """The turns of a Loop whose condition counts, with whole numbers that are known beforehand."""
     body: gs.Graph = node.attrs["body"]
     limit = _limit(facts, node, most)
     go = _known(facts, node, 1, default=np.array(True))
     if limit is None or go is None or go.size != 1:
         return None
-    needed = _needed(body, order)
-    carried = {place: _known(facts, node, FIRST_STATE + place) for place in needed}
     if not go.any():
         return 0
+    needed = _needed(body)
+    carried = {place: _known(facts, node, FIRST_STATE + place) for place in needed}
+    if any(array is None for array in carried.values()) or (order := in_order(body)) is None:
+        return None
     for turn in range(limit):
         values: dict[int, Array] = {id(body.inputs[0]): np.array(turn), id(body.inputs[1]): go}
         for place, array in carried.items():
@@ -81,10 +89,10 @@ def _known(
     return facts.array(node.inputs[place])
 
 
-def _needed(body: gs.Graph, order: Sequence[gs.Node]) -> set[int]:
+def _needed(body: gs.Graph) -> set[int]:
     """Which of the values that are carried the condition depends on, in whatever turn."""
     states = {id(tensor): place for place, tensor in enumerate(body.inputs[FIRST_STATE:])}
-    inside = set(map(id, order))
+    inside = set(map(id, body.nodes))
     needed, stack, seen = set[int](), [current(body.outputs[0])], set[int]()
     while stack:
         tensor = stack.pop()
@@ -145,11 +153,13 @@ def _plain(array: Array) -> Array | None:
 
 def turns_of_scan(facts: Facts, node: gs.Node) -> int | None:
     """How often the body of a Scan runs; None where that is not known, or the node is wrong."""
-    count, body = int(node.attrs.get("num_scan_inputs", 0)), node.attrs["body"]
-    if facts.opset < SCAN_WITHOUT_BATCH or not 0 < count <= len(node.inputs) == len(body.inputs):
+    states, count = states_of_scan(node), len(node.inputs)
+    if facts.opset < SCAN_WITHOUT_BATCH or not 0 <= states < count == len(
+        node.attrs["body"].inputs
+    ):
         return None
     lengths = set()
-    for index, tensor in enumerate(node.inputs[-count:]):
+    for index, tensor in enumerate(node.inputs[states:]):
         shape = facts.of(current(tensor)).shape
         axis = None if shape is None else axis_of_scan(node, INWARD, index, len(shape))
         if shape is None or axis is None:

@@ -10,13 +10,13 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.bodies import listed
-from surgeon.bodies.turns import INWARD, OUTWARD, turns_of_loop, turns_of_scan
+from surgeon.bodies.turns import in_order, turns_of_loop, turns_of_scan
 from surgeon.chance import RANDOM
 from surgeon.copies import Copier
 from surgeon.facts import Facts
-from surgeon.facts.bodies import axis_of_scan
+from surgeon.facts.bodies import INWARD, OUTWARD, axis_of_scan, states_of_scan
 from surgeon.facts.fact import FIRST_STATE
-from surgeon.links import bodies, current, toposort
+from surgeon.links import bodies, current
 from surgeon.rewrite import Draft, Surgery
 
 MOST_TURNS = {"Loop": 16, "SequenceMap": 16, "Scan": 0}  # where nobody asks for more
@@ -54,13 +54,13 @@ class Unroller:
             return self._mapped(node, graph, body)
         if node.op not in ("Loop", "Scan") or self.facts.opset < _FIRST_OPSET:
             return None
-        if not _may_be_copied(body) or (order := _in_order(body)) is None:
-            return None
         if node.op == "Scan":
             trips = turns_of_scan(self.facts, node)
         else:
-            trips = turns_of_loop(self.facts, node, order, self.most["Loop"])
+            trips = turns_of_loop(self.facts, node, self.most["Loop"])
         if trips is None or not self._is_small(node, trips):
+            return None
+        if not _may_be_copied(body) or (order := in_order(body)) is None:
             return None
         if not all(map(self.surgery.may_end, node.outputs)):
             return None
@@ -91,7 +91,7 @@ class Unroller:
                 return None  # a list of other makers, or of another length
         if len(body.inputs) != len(given) or not all(map(self.surgery.may_end, node.outputs)):
             return None
-        if (order := _in_order(body)) is None:
+        if (order := in_order(body)) is None:
             return None
         draft = self.surgery.draft(graph, next((t.name for t in node.outputs if t.name), "map"))
         self.surgery.raise_constants(body, graph)
@@ -147,7 +147,7 @@ class Unroller:
     ) -> list[gs.Node] | None:
         """A Scan whose inputs are taken apart by Gather, and what its turns give put together."""
         body: gs.Graph = node.attrs["body"]
-        states = len(node.inputs) - int(node.attrs["num_scan_inputs"])
+        states = states_of_scan(node)
         made = body.outputs[states:]
         axes = [self._axis_outward(node, index, tensor) for index, tensor in enumerate(made)]
         if not turns or None in axes or len(node.outputs) > len(body.outputs):
@@ -180,8 +180,7 @@ class Unroller:
 
     def _row(self, draft: Draft, node: gs.Node, index: int, turn: int, turns: int) -> gs.Tensor:
         """What one turn takes of an input."""
-        count = int(node.attrs["num_scan_inputs"])
-        tensor = current(node.inputs[len(node.inputs) - count + index])
+        tensor = current(node.inputs[states_of_scan(node) + index])
         axis = axis_of_scan(node, INWARD, index, self.facts.of(tensor).rank or 1)
         backward = _is_backward(node, "scan_input_directions", index)
         place = draft.constant(np.array(turns - 1 - turn if backward else turn, np.int64), "turn")
@@ -208,14 +207,6 @@ def _may_be_copied(body: gs.Graph) -> bool:
         for graph in (body, *bodies(body))
         for node in graph.nodes
     )
-
-
-def _in_order(body: gs.Graph) -> Sequence[gs.Node] | None:
-    """The body's nodes, producers first."""
-    try:
-        return toposort(body)
-    except ValueError:
-        return None  # a cycle, which the sweep of the body names
 
 
 def _one(value: int, dtype: Any, like: gs.Tensor) -> Any:

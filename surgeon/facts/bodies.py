@@ -20,6 +20,7 @@ from surgeon.facts.fact import BOOL, FIRST_STATE, INT64, UNKNOWN, Fact
 from surgeon.facts.inference import Facts
 from surgeon.links import current
 
+INWARD, OUTWARD = "scan_input_axes", "scan_output_axes"
 SCAN_WITHOUT_BATCH = 9  # the opset from which on a Scan has no axis for the batch
 
 
@@ -136,7 +137,7 @@ def meet(facts: Sequence[Fact], new_dim: Callable[[int], Dim]) -> Fact:
     return Fact(dtype, tuple(shape))
 
 
-def _states(node: gs.Node) -> int:
+def states_of_scan(node: gs.Node) -> int:
     """How many values go from turn to turn."""
     return len(node.inputs) - int(node.attrs.get("num_scan_inputs", 0))
 
@@ -150,24 +151,24 @@ def axis_of_scan(node: gs.Node, key: str, index: int, rank: int) -> int | None:
 
 def _one_of(node: gs.Node, index: int, shape: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
     """The shape in which a body gets an input of a Scan."""
-    states = _states(node)
+    states = states_of_scan(node)
     if shape is None or index < states:
         return shape
-    axis = axis_of_scan(node, "scan_input_axes", index - states, len(shape))
+    axis = axis_of_scan(node, INWARD, index - states, len(shape))
     return None if axis is None else (*shape[:axis], *shape[axis + 1 :])
 
 
 def _of_scan(facts: Facts, node: gs.Node, index: int, made: Fact) -> Fact:
-    states = _states(node)
+    states = states_of_scan(node)
     if facts.opset < SCAN_WITHOUT_BATCH or not 0 <= states < len(node.inputs):
         return Fact(made.dtype)
     if index < states:
         return Fact(made.dtype, facts.of(node.inputs[index]).shape)
     scanned = facts.of(node.inputs[states]).shape
-    along = None if scanned is None else axis_of_scan(node, "scan_input_axes", 0, len(scanned))
+    along = None if scanned is None else axis_of_scan(node, INWARD, 0, len(scanned))
     if made.shape is None or scanned is None or along is None:
         return Fact(made.dtype)
-    axis = axis_of_scan(node, "scan_output_axes", index - states, len(made.shape) + 1)
+    axis = axis_of_scan(node, OUTWARD, index - states, len(made.shape) + 1)
     if axis is None:
         return Fact(made.dtype)
     return Fact(made.dtype, (*made.shape[:axis], scanned[along], *made.shape[axis:]))
