@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -39,7 +38,7 @@ from surgeon.recipe import (
     StateShapesStep,
     UnrollStep,
 )
-from surgeon.report import Change, MissRecord, Notes, Report
+from surgeon.report import Attempts, Change, Notes, Report
 from surgeon.returned import BACK, is_back
 from surgeon.rewrite import Surgery
 from surgeon.sparing import Spared
@@ -89,12 +88,11 @@ class Operation:
         self.evidence: Path | None = None  # where what is refused is kept
         self.given: Given | None = None  # what the user says of inputs
         self.notes = self.begun = Notes()
-        self.touched = False  # before any step
+        self.touched = False  # whether the model was changed before any step
         self.model = original.clone()
         self.before = operators(self.model)
         self.earlier: dict[str, int] = {}  # what there was before the recipe for a target
-        self.misses: list[MissRecord] = []
-        self.settled = 0  # how many of these are from earlier steps than the last
+        self.misses = Attempts()
         self.kept, self.carried, self.spared = Kept(), Carried(), Spared()
         self.stating: StateShapesStep | None = None  # the last that writes shapes into the file
         self.handed, self.ended = Handed(), ""  # and what is said of inputs taken for constants
@@ -111,10 +109,10 @@ class Operation:
         self._steps(clock)
         while self.carried.in_vain():
             self._anew()
-            self.misses, self.settled = [], 0
+            self.misses = Attempts()
             self._steps(clock)
         if self._is_back():
-            self._settle()
+            self.misses.settle()
             notes = self.notes
             self._anew()
             self.notes.failures, self.notes.refusals = notes.failures, notes.refusals
@@ -187,7 +185,7 @@ class Operation:
     def report(self, clock: Clock) -> Report:
         """What was done so far, frozen."""
         after = operators(self.model) if self.changed else self.before  # else it stays as it was
-        misses = nearest(self.misses)
+        misses = nearest(self.misses.all)
         names = tuple(recipe.name for recipe in self.recipes)
         idle = set(names).difference(change.recipe for change in self.notes.changes)
         undone, said = waiting(misses, idle), waiting(misses, set(names) - idle)
@@ -254,7 +252,7 @@ class Operation:
         written_out: bool = False,
         turns: Mapping[str, int] | None = None,
     ) -> None:
-        self._settle()
+        self.misses.settle()
         if self.reach is not None:
             self.reach.begin(rules, allow)
         sweep = Sweep(
@@ -271,7 +269,7 @@ class Operation:
         fired = sweep.run()
         if tidy:
             self.notes.housekeeping.update(tidied(self.model, self.facts))
-        self.misses = self.misses + list(self.notes.misses)
+        self.misses.all.extend(self.notes.misses)
         # what an earlier recipe folded on its way counts, where this one says that it does, and so
         # does an operator that this one is about, of constants: it is not to be there
         gone = sweep.keeper.folded & operators_of(rules)
@@ -283,16 +281,9 @@ class Operation:
         if self.model.graph.functions:
             self._sweep((), allow, written_out=True)
 
-    def _settle(self) -> None:
-        """Put the conditions that failed into words, while the graph is as they found it."""
-        for at, record in enumerate(self.misses[self.settled :], self.settled):
-            if record.matched >= record.total:
-                self.misses[at] = record._replace(reason=partial(str, record.reason()))
-        self.settled = len(self.misses)
-
     def _replace_proto(self, function: OnProtobuf, what: str) -> None:
         """A step of another tool: on the protobuf, and skipped with a remark where it fails."""
-        self._settle()
+        self.misses.settle()
         if found := correct_types(self.model, self.facts):  # else nobody else loads it
             self.notes.retyped |= {*found}
             self.model.changed = True

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surgeon.errors import Location
@@ -54,6 +55,26 @@ class MissRecord(NamedTuple):
     reason: Callable[[], str]
     location: Location
     waits: str = ""
+
+
+class Attempts:
+    """The attempts of a run's steps that failed.
+
+    Attributes:
+        all: In the order in which they were made.
+    """
+
+    def __init__(self) -> None:
+        """There are none."""
+        self.all: list[MissRecord] = []
+        self._settled = 0  # how many of these are from earlier steps than the last
+
+    def settle(self) -> None:
+        """Put the conditions that failed into words, while the graph is as they found it."""
+        for at, record in enumerate(self.all[self._settled :], self._settled):
+            if record.matched >= record.total:
+                self.all[at] = record._replace(reason=partial(str, record.reason()))
+        self._settled = len(self.all)
 
 
 class Missed(NamedTuple):
