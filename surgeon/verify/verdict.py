@@ -192,7 +192,7 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Verdict:
-        """The verdict that `to_dict` wrote."""
+        """The verdict that `to_dict` wrote, without its `parting`."""
         return cls(
             status=plain["status"],
             detail=plain["detail"],
