@@ -9,7 +9,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_math.powers import whole_power
-from surgeon.builders.aten_math.work import BOOL, DOUBLE, INT64, Work
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT64, Work
 from surgeon.facts.fact import INTEGERS
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
@@ -111,7 +111,9 @@ def _nonzero(work: Work, b: gs.Tensor) -> gs.Tensor:
 
 def nearest(work: Work, x: gs.Tensor) -> gs.Tensor:
     """A value that is an integer but for rounding errors, as that integer."""
-    made: gs.Tensor = work.op("Floor", work.op("Add", x, 0.5))
+    low = work.op("Floor", x)
+    above = work.op("Less", work.number(0.5, work.dtype(x)), work.op("Sub", x, low))
+    made: gs.Tensor = work.op("Add", low, work.cast(above, work.dtype(x)))
     return made
 
 
@@ -188,6 +190,8 @@ def power(work: Work) -> gs.Tensor:
             return base
         if number == 0.5 and dtype in FLOATS:
             return work.op("Sqrt", base)
+        if number == -0.5 and dtype in (FLOAT, DOUBLE):  # of -inf and -0.0 another than by Pow
+            return work.op("Reciprocal", work.op("Sqrt", base))
         if dtype not in FLOATS and number < 0:
             raise Refused("PyTorch has no negative powers of integers")
         if number == 3 and dtype in FLOATS:
@@ -218,13 +222,23 @@ def add_scaled(work: Work) -> gs.Tensor:
 
 
 def interpolate(work: Work) -> gs.Tensor:
-    """`lerp`: start + weight * (end - start)."""
+    """`lerp`: from the end that is nearer, as PyTorch counts: at weight 1 it is the end itself."""
     start, end = work.args.tensor("self"), work.args.tensor("end")
     dtype = work.result_type(start, end)
     weight = work.cast(work.args.tensor("weight"), dtype)
     distance = work.op("Sub", end, start)
-    made: gs.Tensor = work.op("Add", start, work.op("Mul", weight, distance))
-    return made
+    number = work.facts.array(weight)
+    near = None if number is None else np.abs(number) < 0.5
+    if near is None or not near.all():
+        rest = work.op("Sub", work.number(1, dtype), weight)
+        from_end = work.op("Sub", end, work.op("Mul", distance, rest))
+        if near is not None and not near.any():
+            return from_end
+    from_start: gs.Tensor = work.op("Add", start, work.op("Mul", weight, distance))
+    if near is not None and near.all():
+        return from_start
+    half = work.number(0.5, dtype)
+    return work.where(work.less(work.op("Abs", weight), half), from_start, from_end)
 
 
 def negate(work: Work) -> gs.Tensor:

@@ -162,8 +162,8 @@ def is_close(work: Work) -> gs.Tensor:
     wide = dtype
     nan_too = bool(work.constant_of("equal_nan", False)) and dtype in FLOATS
     both = work.op("And", work.is_nan(a), work.is_nan(b)) if nan_too else None
-    if dtype not in FLOATS:
-        a, b, wide = work.cast(a, DOUBLE), work.cast(b, DOUBLE), DOUBLE
+    if dtype not in FLOATS:  # of integers PyTorch compares in its default dtype
+        a, b, wide = work.cast(a, FLOAT), work.cast(b, FLOAT), FLOAT
     room = work.op("Add", work.op("Mul", work.op("Abs", b), rtol), atol)
     apart = work.op("Abs", work.op("Sub", a, b))
     finite = work.op("Less", apart, work.number(np.inf, wide))

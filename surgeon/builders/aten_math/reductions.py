@@ -203,11 +203,13 @@ def flattened(work: Work, x: gs.Tensor) -> gs.Tensor:
 
 
 def quantified(work: Work) -> gs.Tensor:
-    """`any` and `all`: of bytes a byte, else a bool."""
+    """`any` and `all`: of bytes a byte, else a bool; over an empty list of dims each by itself."""
     x = work.args.tensor("self")
     result = UINT8 if work.dtype(x) == UINT8 else BOOL
-    dims = dims_of(work, x)
     truth = work.cast(x, BOOL)
+    if work.args.schema.takes("dim") and work.args.value("dim") in ([], ()):
+        return work.cast(truth, result)
+    dims = dims_of(work, x)
     if work.name == "all":
         truth = work.invert(truth)
     count = reduce(work, "ReduceSum", work.cast(truth, INT32), dims, keepdim=keeps(work))

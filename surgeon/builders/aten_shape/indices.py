@@ -226,8 +226,9 @@ def _gather(c: Call) -> gs.Tensor:
 
 def gather(c: Bench, x: gs.Tensor, index: gs.Tensor, axis: int) -> gs.Tensor:
     """One element of an axis for each index, as GatherElements; by linear places before it."""
-    if c.rank(index) == 0:
-        index = c.op("Reshape", index, c.ints([1] * c.rank(x), "target"))
+    if c.rank(index) == 0:  # one element, as a number
+        found = gather(c, x, c.op("Reshape", index, c.ints([1] * c.rank(x), "target")), axis)
+        return c.op("Reshape", found, c.ints([], "target"))
     if c.opset >= 11:
         return c.op("GatherElements", x, index, axis=axis)
     return c.op("Gather", c.flat(x), at_places(c, x, index, axis), axis=0)

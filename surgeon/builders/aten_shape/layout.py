@@ -202,6 +202,8 @@ def _chosen(c: Call, x: gs.Tensor, length: Size, count: int) -> gs.Tensor:
 def _combinations(c: Call) -> gs.Tensor:
     x, count = c.tensor(), c.integer("r")
     length = c.size(x, 0)
+    if count == 0:  # an empty line, and none of nothing
+        return c.slice(x, 0, 0, 0)
     if not isinstance(length, int):
         return _chosen(c, x, length, count)
     choose = itertools.combinations_with_replacement

@@ -23,6 +23,8 @@ def topk(
 ) -> tuple[gs.Tensor, gs.Tensor]:
     """The greatest or least elements of an axis and where they stand, in order."""
     dtype, rank = c.dtype(x), c.rank(x)
+    if rank == 0 and count == 0:  # a number stays one
+        count = 1
     if rank == 0:
         x = c.op("Reshape", x, c.ints([1], "target"))
     if count == 0:  # which `k` may not be before opset 10
@@ -89,7 +91,7 @@ def _sorted(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     x = c.tensor()
     rank = c.rank(x)
     if c.node.op == "msort":
-        return topk(c, x, 0, c.size(x, 0), largest=False)
+        return topk(c, x, 0, c.size(x, 0) if rank else 1, largest=False)
     axis = c.axis(c.integer("dim"), rank)
     descending = bool(c.value("descending"))
     return topk(c, x, axis, c.size(x, axis) if rank else 1, largest=descending)

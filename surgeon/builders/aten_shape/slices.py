@@ -301,6 +301,8 @@ def with_part(c: Call, x: gs.Tensor, source: gs.Tensor) -> gs.Tensor:
     alike = isinstance(end, int) and isinstance(start, int) and (end < 0) == (start < 0)
     if step != 1 or not isinstance(start, int) or not (open_ended or alike):
         return _written(c, x, source, axis, start, step)
+    if isinstance(end, int) and alike:
+        end = max(start, end)  # nothing is between, where it ends before it starts
     parts = [source]
     if start != 0:
         parts.insert(0, c.slice(x, axis, 0, start))

@@ -68,7 +68,8 @@ def put_at(
         found = _where_masked(c, x, said[0], first_axis(given), values, accumulate=accumulate)
         if found is not None:
             return found
-        if len(given) == 1 and not accumulate and c.opset >= 11 and c.shape(values):
+        ordered = not accumulate and c.opset >= 11 and c.shape(values) and c.rank(said[0])
+        if len(given) == 1 and ordered:
             return _put_in_order(c, x, said[0], values)
     place = place_of(c, x, given)
     rank, lengths = c.rank(x), c.sizes(x)

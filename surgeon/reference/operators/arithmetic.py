@@ -144,6 +144,10 @@ def fmod(self: Any, other: Any) -> Array:
 
 def power(self: Any, exponent: Any) -> Array:
     dtype = result_type(self, exponent)
+    whole = dtype in (np.float32, np.float64)
+    if whole and tensor(exponent).ndim == 0 and tensor(exponent) == -0.5:
+        with np.errstate(all="ignore"):  # `rsqrt`: of -0.0 and -inf another than the power
+            return cut(1 / np.sqrt(tensor(self).astype(np.float64)), dtype)
     if dtype.kind not in "iu" or not (tensor(exponent) < 0).any():
         return _binary(np.power)(self, exponent)
     if tensor(exponent).ndim == 0:
@@ -175,7 +179,10 @@ def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: float) -> Array:
 
 def lerp(self: Array, end: Array, weight: Any) -> Array:
     a, b, dtype = common(self, end)
-    return cut(a + tensor(weight).astype(np.float64) * (b - a), dtype)
+    share = tensor(weight).astype(np.float64)
+    with np.errstate(all="ignore"):
+        from_start, from_end = a + share * (b - a), b - (1 - share) * (b - a)
+    return cut(np.where(abs(share) < 0.5, from_start, from_end), dtype)
 
 
 def negative(self: Array) -> Array:
@@ -240,8 +247,11 @@ def sign(self: Array) -> Array:
 def rounded(self: Array, decimals: int) -> Array:
     if not is_float(self):
         return self
-    x, scale = self.astype(np.float64), 10.0 ** abs(decimals)
-    y = np.rint(x * scale) / scale if decimals >= 0 else np.rint(x / scale) * scale
+    # In the dtype itself (of halves in single precision), where the scaled value may be a half.
+    single: Any = np.float64 if self.dtype == np.float64 else np.float32
+    x, scale = self.astype(single), single(10.0 ** abs(decimals))
+    with np.errstate(all="ignore"):
+        y = np.rint(x * scale) / scale if decimals >= 0 else np.rint(x / scale) * scale
     return cut(y, self.dtype)
 
 

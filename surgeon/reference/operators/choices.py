@@ -44,8 +44,8 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
     equal: Array = a == b
     if dtype.kind == "f" and equal_nan:
         equal |= np.isnan(a) & np.isnan(b)
-    if dtype.kind != "f":  # the bound is a float, of which PyTorch computes in its default type
-        a, b = a.astype(np.float64), b.astype(np.float64)
+    if dtype.kind != "f":  # the bound is a float, and so are both in PyTorch's default dtype
+        a, b = a.astype(np.float32), b.astype(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         room, bound = np.abs(a - b), atol + np.abs(a.dtype.type(rtol) * b)
         equal |= np.isfinite(room) & (room <= bound.astype(a.dtype))

@@ -31,8 +31,10 @@ def histc(self: Array, bins: int, min: float, max: float) -> Array:
         min, max = float(np.min(x)), float(np.max(x))
         if min == max:
             min, max = min - 1, max + 1
-    inside = x[(x >= min) & (x <= max)]
-    places = np.minimum((inside - min) * bins // (max - min), bins - 1).astype(int)
+    inside = x[(x >= min) & (x <= max)].astype(self.dtype)
+    low, high = self.dtype.type(min), self.dtype.type(max)  # borders are as the dtype has them
+    along = (inside - low) * self.dtype.type(bins) / (high - low)
+    places = np.minimum(along.astype(int), bins - 1)
     return narrow(np.bincount(places, minlength=bins), self)
 
 

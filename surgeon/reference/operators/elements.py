@@ -15,7 +15,7 @@ from surgeon.reference.operators.precision import Array, Row, is_float, narrow, 
 
 def angle(self: Array) -> Array:
     x, dtype = real(self)
-    return cut(np.angle(np.asarray(x, np.complex128)) if x.size else x, dtype)
+    return cut(np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0)), dtype)  # of -0.0 it is 0
 
 
 def ldexp(self: Array, other: Array) -> Array:

@@ -16,6 +16,8 @@ _MOST = 1 << 27  # numbers of a range, which something that was drawn may ask fo
 
 
 def _fill(size: Any, value: Any, dtype: Any) -> Array:
+    if np.dtype(dtype).kind in "iu":  # a number beyond the dtype wraps
+        value = np.asarray(int(value)).astype(dtype)
     return np.full(tuple(size), value, dtype)
 
 

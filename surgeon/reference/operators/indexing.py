@@ -195,6 +195,8 @@ def gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
     if self.ndim == 0:
         inside(index, 1)
         return np.full(index.shape, self)
+    if index.ndim == 0:  # of a single axis, one element
+        return np.asarray(self[inside(index, len(self))])
     return np.asarray(self[places(self, index, axis_of(dim, self.ndim))])
 
 

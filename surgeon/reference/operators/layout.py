@@ -105,6 +105,8 @@ def combinations(self: Array, r: int, with_replacement: bool) -> Array:
     way: Any = (
         itertools.combinations_with_replacement if with_replacement else itertools.combinations
     )
+    if r == 0:
+        return self[:0]
     return np.asarray(list(way(self, r)), self.dtype).reshape(-1, r)
 
 

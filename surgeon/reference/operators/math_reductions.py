@@ -106,14 +106,17 @@ def min_other(self: Array, other: Array) -> Array:
     return cut(np.minimum(a, b), dtype)
 
 
-def any_(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    found = over(np.any, self.astype(bool), dim, keepdim)
-    return np.asarray(found).astype(np.uint8 if self.dtype == np.uint8 else np.bool_)
+def _truth(function: Callable[..., Any]) -> Callable[..., Array]:
+    def run(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
+        found = self.astype(bool)
+        if not isinstance(dim, (list, tuple)) or dim:  # a list of no dims reduces nothing here
+            found = over(function, found, dim, keepdim)
+        return np.asarray(found).astype(np.uint8 if self.dtype == np.uint8 else np.bool_)
+
+    return run
 
 
-def all_(self: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    found = over(np.all, self.astype(bool), dim, keepdim)
-    return np.asarray(found).astype(np.uint8 if self.dtype == np.uint8 else np.bool_)
+any_, all_ = _truth(np.any), _truth(np.all)
 
 
 def count_nonzero(self: Array, dim: Dims = None) -> Array:

@@ -38,7 +38,7 @@ def argsort_stable(self: Array, stable: bool, dim: int, descending: bool) -> Arr
 
 
 def msort(self: Array) -> Array:
-    return np.sort(self, 0)
+    return np.sort(self, 0) if self.ndim else self
 
 
 def topk(self: Array, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Array, Array]:
