@@ -28,6 +28,7 @@ ATEN = "aten"
 PRIM = "prim"
 # Domains that other tools gave up for a common one.
 _FORMER = dict.fromkeys(("onnx.brevitas", "finn.custom_op.general"), "qonnx.custom_op.general")
+WRITTEN = "_written"  # an operator that wrote into its input, whose dtype the result has
 _UNPACKED = "_outputs"  # how many elements of its list the node gives out, each by itself
 _DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
 
@@ -99,7 +100,7 @@ def _to_aten(
 ) -> None:
     if node.origin_inputs is None:
         node.origin_inputs = tuple(node.inputs)
-    operator = _written(node, operator, is_output)
+    named, operator = operator, _written(node, operator, is_output)
     rest = {k: v for k, v in node.attrs.items() if k not in ("operator", "overload_name")}
     unpacked = {_UNPACKED: rest.pop(_UNPACKED)} if _UNPACKED in rest else {}
     node.op, node.domain = operator, ATEN
@@ -107,7 +108,8 @@ def _to_aten(
     if inputs is not None:
         node.inputs = inputs
         rest = {}
-    node.attrs = {"overload": overload, **unpacked, **rest}
+    written = {WRITTEN: 1} if out_of_place(named) and operator != named else {}
+    node.attrs = {"overload": overload, **written, **unpacked, **rest}
 
 
 def _written(node: gs.Node, operator: str, is_output: Callable[[gs.Tensor], bool]) -> str:

@@ -279,7 +279,7 @@ def refuse_leftovers(report: Report) -> None:
     reasons = {f"{', '.join(names)}: {reason}": None for reason, names in rules.items()}
     for name in left:
         operator = name.removeprefix("aten.")
-        if operator != name and not operator.startswith("__") and out_of_place(operator):
+        if operator != name and out_of_place(operator):
             reasons[
                 f"`{name}` writes into its input, which other nodes read too: the file does not "
                 "say whether before or after; write `y = x.add(...)` for `x.add_(...)`"

@@ -1,4 +1,4 @@
-"""Lowered nodes and witnesses where formulas part: ends of ranges, infinities, empty lists.
+"""Lowered nodes and witnesses where formulas part: ends of ranges, infinities, what is in place.
 
 What is written here was computed by PyTorch 2.13 on a CPU.
 """
@@ -28,6 +28,7 @@ TABLE = np.array([[1, 0, 2], [0, 0, 0]], np.int32)
 LARGE = floats(1e10, 1, -1e10, INF)
 OTHER = floats(1, 1e10, 2, 1)
 ROW = np.arange(5, dtype=np.float32)
+HALVES = np.array([1.5, 2.5], np.float16)
 BELOW = floats(-INF, 1, 2, 3)
 
 CALLS: list[tuple[str, list[Any], Any]] = [
@@ -67,6 +68,9 @@ CALLS: list[tuple[str, list[Any], Any]] = [
     ("histc", [floats(0.3, 0.6, 0.9), 10, 0, 1], floats(0, 0, 0, 1, 0, 0, 1, 0, 0, 1)),
     ("round.decimals", [floats(-2.675, 1.005, 0.125), 2], floats(-2.68, 1, 0.12)),
     ("angle", [floats(-0.0, 0, -1, 1, NAN)], floats(0, 0, np.pi, 0, NAN)),
+    ("add_.Tensor", [HALVES, floats(1.25, 3), 1], np.array([2.75, 5.5], np.float16)),
+    ("lt_.Scalar", [floats(1, 3), 2.0], floats(1, 0)),
+    ("__iand__.Tensor", [ints(5, 6), np.array([4, 3])], ints(4, 2)),
     ("combinations", [ROW, 0, False], floats()),
     ("msort", [np.array(3, np.float32)], np.array(3, np.float32)),
 ]

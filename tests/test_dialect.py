@@ -36,13 +36,18 @@ def normal(text: str) -> gs.Node:
         ("org.pytorch.aten.celu (x, k)", "celu", ""),
         ('ATen <operator = "celu"> (x, k)', "celu", ""),
         ('org.pytorch.aten.ATen <operator = "__and_"> (x, k)', "__and__", ""),
-        ('org.pytorch.aten.ATen <operator = "__ilshift_"> (x, k)', "__lshift__", ""),
     ],
 )
 def test_aten_nodes(text: str, op: str, overload: str) -> None:
     node = normal(text)
     assert (node.domain, node.op, node.attrs) == ("aten", op, {"overload": overload})
     assert [t.name for t in node.inputs] == ["x", "k"]
+
+
+@pytest.mark.parametrize(("named", "op"), [("__ilshift_", "__lshift__"), ("add_", "add")])
+def test_what_writes_into_its_input_says_so(named: str, op: str) -> None:
+    node = normal(f'org.pytorch.aten.ATen <operator = "{named}"> (x, k)')
+    assert (node.op, node.attrs) == (op, {"overload": "", dialect.WRITTEN: 1})
 
 
 def test_other_attributes_of_the_caffe2_era_stay() -> None:

@@ -24,7 +24,7 @@ from surgeon.reference.operators.math_types import result_type
 from surgeon.reference.operators.precision import Array
 from surgeon.reference.operators.quantizing import Quantized, recognised
 from surgeon.reference.schema import Mismatch
-from surgeon.schemas.aliases import plain_name
+from surgeon.schemas.aliases import out_of_place, plain_name
 
 
 class Witness(Protocol):
@@ -64,7 +64,10 @@ class NumpyWitness:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # of a mean of nothing
                 function = of_complex(plain_name(call.operator), values) or rows[index][1]
-                return function(**arguments)
+                result = function(**arguments)
+                if out_of_place(call.operator) and isinstance(result, np.ndarray):
+                    return result.astype(values[0].dtype, copy=False)  # it is written there
+                return result
         # an index out of range, shapes that do not fit, strides of 0, sizes that nothing holds
         except (IndexError, ValueError, ZeroDivisionError, OverflowError, MemoryError) as error:
             raise Unsuited(str(error) or "it takes more memory than there is") from None

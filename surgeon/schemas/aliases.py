@@ -76,7 +76,9 @@ def plain_name(operator: str) -> str:
 
 
 def out_of_place(operator: str) -> str | None:
-    """`add` of `add_`; None for what writes into nothing."""
+    """`add` of `add_`, `__and__` of `__iand__`; None for what writes into nothing."""
+    if operator in ("__iand__", "__ilshift__", "__ior__", "__irshift__", "__ixor__"):
+        return operator.replace("__i", "__")
     if operator.endswith("_") and not operator.endswith("__"):
         return operator.removesuffix("_")
     return None

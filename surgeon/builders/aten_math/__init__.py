@@ -35,6 +35,7 @@ from surgeon.builders.aten_math import (
     waves,
 )
 from surgeon.builders.aten_math.work import BOOL, UINT8, Work
+from surgeon.dialect import WRITTEN
 from surgeon.match import Match
 from surgeon.rewrite import Draft
 
@@ -72,6 +73,8 @@ def aten_math(draft: Draft, match: Match) -> Any:
     work = Work(draft, match.root)
     made = FUNCTIONS[match.root.op](work)
     first = match.root.outputs[0]
+    if WRITTEN in match.root.attrs and not isinstance(made, tuple):
+        made = work.cast(made, work.dtype(work.args.tensor("self")))
     is_truth = not isinstance(made, tuple) and draft.facts.of(made).dtype == BOOL
     if is_truth and first.dtype == np.uint8:
         return work.cast(made, UINT8)  # torch 1.1 had no booleans, and the model promises bytes
