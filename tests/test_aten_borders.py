@@ -29,6 +29,7 @@ LARGE = floats(1e10, 1, -1e10, INF)
 OTHER = floats(1, 1e10, 2, 1)
 ROW = np.arange(5, dtype=np.float32)
 HALVES = np.array([1.5, 2.5], np.float16)
+LOUD = np.array([100, 60000], np.float16)
 BELOW = floats(-INF, 1, 2, 3)
 
 CALLS: list[tuple[str, list[Any], Any]] = [
@@ -72,6 +73,16 @@ CALLS: list[tuple[str, list[Any], Any]] = [
     ("lt_.Scalar", [floats(1, 3), 2.0], floats(1, 0)),
     ("__iand__.Tensor", [ints(5, 6), np.array([4, 3])], ints(4, 2)),
     ("combinations", [ROW, 0, False], floats()),
+    ("softplus", [LOUD, 1, 20], LOUD),
+    ("log_sigmoid", [-LOUD], -LOUD),
+    ("logsumexp", [LOUD, [0], False], np.array(60000, np.float16)),
+    ("outer", [floats(1, 2), ints(3)], floats(3, 6)[:, None]),
+    (
+        "nanquantile",
+        [floats(1, INF, 3), floats(0.5, 1), 0, False, "higher"],
+        floats(3, INF),
+    ),
+    ("movedim.int", [np.array(3, np.float32), 0, -1], np.array(3, np.float32)),
     ("msort", [np.array(3, np.float32)], np.array(3, np.float32)),
 ]
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.activations import axis_of
-from surgeon.builders.aten_math.work import BOOL, INT32, INT64, NARROW, UINT8, Work
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT32, INT64, NARROW, UINT8, Work
 from surgeon.builders.bench import Bench, Size
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
@@ -364,7 +364,11 @@ def norm_of_matrices(work: Work) -> gs.Tensor:
 def logsumexp(work: Work) -> gs.Tensor:
     """`logsumexp`; integers become float32."""
     x = work.floating(work.args.tensor("self"))
-    return reduce(work, "ReduceLogSumExp", x, dims_of(work, x), keepdim=keeps(work))
+    dtype = work.dtype(x)
+    if dtype != DOUBLE:  # of halves onnxruntime takes the exponentials first, which overflow
+        x = work.cast(x, FLOAT)
+    found = reduce(work, "ReduceLogSumExp", x, dims_of(work, x), keepdim=keeps(work))
+    return work.cast(found, dtype)
 
 
 FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {

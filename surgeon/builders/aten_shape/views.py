@@ -160,6 +160,8 @@ def _movedim(c: Call) -> gs.Tensor:
     source, destination = (
         [c.axis(int(d), rank) for d in c.args.dims(n)] for n in ("source", "destination")
     )
+    if rank == 0:
+        return x
     perm = [-1] * rank
     for s, d in zip(source, destination, strict=True):
         perm[d] = s

@@ -176,10 +176,12 @@ def _quantile(*, of_numbers: bool) -> Callable[..., Array]:
             for place in (np.floor, np.ceil)
         )
         part = 0.5 if interpolation == "midpoint" else wide(rank) - np.floor(wide(rank))
-        with np.errstate(invalid="ignore"):
-            found = np.where(
-                part < 0.5, low + part * (high - low), high - (high - low) * (1 - part)
-            )
+        found = low
+        if interpolation not in _RANKS:
+            with np.errstate(invalid="ignore"):
+                found = np.where(
+                    part < 0.5, low + part * (high - low), high - (high - low) * (1 - part)
+                )
         shape = list(self.shape) if keepdim else [n for i, n in enumerate(self.shape) if i != axis]
         if axis is None:
             shape = [1] * self.ndim if keepdim else []

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.math_types import result_type
 from surgeon.reference.operators.precision import Array, Row, is_float, narrow
 from surgeon.reference.operators.shapes import axis_of
 
@@ -65,7 +66,8 @@ def inner(self: Array, other: Array) -> Array:
 
 
 def outer(self: Array, vec2: Array) -> Array:
-    return np.outer(self, vec2)
+    dtype = result_type(self, vec2)
+    return np.outer(self.astype(dtype), vec2.astype(dtype))
 
 
 def _scaled_sum(self: Array, total: Array, beta: Any, alpha: Any) -> Array:

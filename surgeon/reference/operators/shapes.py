@@ -146,7 +146,7 @@ def movedim(self: Array, source: list[int], destination: list[int]) -> Array:
 
 
 def movedim_one(self: Array, source: int, destination: int) -> Array:
-    return np.moveaxis(self, source, destination)
+    return np.moveaxis(self, source, destination) if self.ndim else self
 
 
 def item(self: Array) -> Array:

@@ -29,7 +29,7 @@ def eigvalsh(self: Array, UPLO: str) -> Array:  # noqa: N803
 
 
 def nuclear_norm(self: Array, keepdim: bool) -> Array:
-    return nuclear_norm_over(self, [0, 1], keepdim)
+    return nuclear_norm_over(self, [-2, -1], keepdim)
 
 
 def nuclear_norm_over(self: Array, dim: Any, keepdim: bool) -> Array:
