@@ -281,6 +281,8 @@ REFUSED = {
     "{ y = ScatterND (x, i, u) }": "goes along the batch",
     "(float[1,3] x) => (float[2] y) <int64[2,2] i = {0, 1, 0, 2}> "
     "{ y = GatherND (x, i) }": "no axis for the batch",
+    "(float[1,2,3] x) => (float[1] y) <int64[2] s = {2, 3}, int64[1,2] i = {0, 1}> "
+    "{ r = Reshape (x, s) y = GatherND (r, i) }": "takes some of the batch",
     "(float[1,3] x, int64[1,2,2] i) => (float[1,2] y) { y = GatherND (x, i) }": "is computed",
     "(float[n,3] x) => (float[n,3] y) { y = Relu (x) }": "is dynamic as it is",
     "(float x) => (float y) { y = Relu (x) }": "no input has a first dimension",
@@ -482,3 +484,17 @@ def test_an_output_that_several_items_share_is_not_left_behind() -> None:
     result = surgeon.apply(model, "any-batch")
     assert "output `z` has 2 items" in result.report.failures[0]
     assert not result.report.changes
+
+
+def test_a_part_that_all_share_is_told_no_bounds_any_more() -> None:
+    """Before opset 10 they are attributes, which an Identity has none of."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 9]>
+        g (float[1,2,3] x) => (float[1,3,3] y, float[1,1,3] z) <float[1,1,3] first = {1, 2, 3}> {
+            y = Concat <axis = 1> (first, x)
+            z = Slice <axes = [1], starts = [0], ends = [1]> (y)
+        }
+    """)
+    result = surgeon.apply(model, "any-batch", strict=True)
+    assert result.report.status == "equivalent"
+    assert not result.model.to_proto().graph.node[-1].attribute

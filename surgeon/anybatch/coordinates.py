@@ -77,6 +77,8 @@ def gathered_nd(flow: Flow, node: onnx.NodeProto) -> None:
     if axis >= count:
         flow.places[node.output[0]] = len(rows) + axis - count
         return
+    if flow.shape(data)[axis] != 1:
+        raise Frozen("it takes some of the batch")
     rest = _without(flow, at, axis)
     ones = [place for place, size in enumerate(rows) if size == 1]
     if not ones:

@@ -225,6 +225,7 @@ def sliced(flow: Flow, node: onnx.NodeProto) -> None:
             taken.append((counted(each, rank), start, end, step))
     if len(taken) == 1 and taken[0][3] == 1 and (part := _shared_part(flow, node, *taken[0][:3])):
         node.op_type, node.input[:] = "Identity", [part]
+        del node.attribute[:]  # bounds, before opset 10
         return
     flow.places[node.output[0]] = axis
 

@@ -50,6 +50,8 @@ def selected_in_float32(draft: Draft, match: Match, most: int = 1) -> Any:
     _check(draft, node, "float64")
     if node.attrs.get("reduction", "none") != "none":
         raise Refused("it computes with what it selects")
+    if node.op == "MaxPool" and max(node.attrs.get("dilations") or [1]) > 1:
+        raise Refused("a window may see pads alone, of which it gives the lowest double")
     narrow = [_as_float32(draft, x) for x in node.inputs]
     said = {**node.attrs, "outputs": count} if count > 1 else node.attrs
     made = draft.op(node.op, *narrow, **said)

@@ -8,7 +8,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders import parts
 from surgeon.builders.bench import LARGEST, TYPE, Bench
-from surgeon.facts.kinds import FLOATS
+from surgeon.facts.kinds import FLOATS, HALVES
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -130,16 +130,22 @@ def blocks_as_slices(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def instance_norm_as_means(draft: Draft, match: Match) -> gs.Tensor:
-    """InstanceNormalization in means, along all axes behind the channels."""
+    """InstanceNormalization in means, along all axes behind the channels.
+
+    Halves are widened meanwhile, which hold no square from 256 on.
+    """
     c, node = Bench(draft), match.root
     x, scale, shift = node.inputs
     rank, dtype = c.rank(x), c.dtype(x)
+    if rank < 3:
+        raise Refused("it has no axis behind the channels")
     axes = c.ints(range(2, rank), "axes")
+    x = c.cast(x, TYPE.FLOAT) if dtype in HALVES else x
     epsilon = attribute_of(node, "epsilon")
     apart = c.op("Sub", x, c.op("ReduceMean", x, axes, keepdims=1))
     spread = c.op("ReduceMean", c.op("Mul", apart, apart), axes, keepdims=1)
-    least = c.number(1e-5 if epsilon is None else epsilon, dtype)
-    normal = c.op("Div", apart, c.op("Sqrt", c.op("Add", spread, least)))
+    least = c.number(1e-5 if epsilon is None else epsilon, c.dtype(x))
+    normal = c.cast(c.op("Div", apart, c.op("Sqrt", c.op("Add", spread, least))), dtype)
     by, beside = (_along_channels(c, value, rank) for value in (scale, shift))
     y: gs.Tensor = c.op("Add", c.op("Mul", normal, by), beside)
     return y

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.bench import Bench
+from surgeon.builders.bench import TYPE, Bench
 from surgeon.builders.spelled import reduced
-from surgeon.facts.kinds import FLOATS
+from surgeon.facts.kinds import FLOATS, HALVES
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -20,12 +20,14 @@ _EPSILON = 1e-9  # as ONNX has it beside the deviation
 def responses_of_neighbours(draft: Draft, match: Match) -> gs.Tensor:
     """LRN: x / (bias + alpha / size * sum of squares of the channels around) ** beta.
 
-    The sum by the size is a mean of windows along the channels, with zeros around.
+    The sum by the size is a mean of windows along the channels, with zeros around. Halves are
+    widened meanwhile, which hold no square from 256 on.
     """
     c, node = Bench(draft), match.root
-    x = node.inputs[0]
-    if c.dtype(x) not in FLOATS:
+    x, dtype = node.inputs[0], c.dtype(node.inputs[0])
+    if dtype not in FLOATS:
         raise Refused("its input is not of floats")
+    x = c.cast(x, TYPE.FLOAT) if dtype in HALVES else x
     sizes, size = c.sizes(x), int(attribute_of(node, "size") or 1)
     if len(sizes) < _RANK:
         raise Refused("it has no channels")
@@ -44,8 +46,7 @@ def responses_of_neighbours(draft: Draft, match: Match) -> gs.Tensor:
     )
     scaled = c.op("Mul", c.reshape(means, sizes), c.number(alpha, c.dtype(x)))
     total = c.op("Add", scaled, c.number(bias, c.dtype(x)))
-    y: gs.Tensor = c.op("Div", x, c.op("Pow", total, c.number(beta, c.dtype(x))))
-    return y
+    return c.cast(c.op("Div", x, c.op("Pow", total, c.number(beta, c.dtype(x)))), dtype)
 
 
 def deviations_along_axes(draft: Draft, match: Match) -> gs.Tensor:

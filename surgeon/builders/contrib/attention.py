@@ -206,10 +206,9 @@ def rotary_embedding(draft: Draft, match: Match) -> gs.Tensor:
         width, axis, length = channels // heads, 2, c.size(x, 1)
     else:
         split, axis, length, width = x, 1, c.size(x, 2), _width(c, x, 1)
-    if c.shape(places) == (1,) and c.shape(x) != (1, 1, *(c.shape(x) or ())[2:]):
-        places = c.unsqueeze(c.op("Add", c.count(length), places), [0])
-    elif c.rank(places) == 1:
-        places = c.unsqueeze(places, [0])
+    if c.rank(places) == 1:  # of one number, where sequences begin
+        along = places if length == 1 else c.op("Add", c.count(length), places)
+        places = c.unsqueeze(along, [0])
     cosine, sine = (
         c.unsqueeze(c.op("Gather", table, places, axis=0), [axis]) for table in (cosines, sines)
     )

@@ -85,13 +85,18 @@ def qlinear_where(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def qgemm(draft: Draft, match: Match) -> gs.Tensor:
-    """`com.microsoft.QGemm`: of quantized matrices, with a bias of their products' scale."""
+    """`com.microsoft.QGemm`: of quantized matrices, with a bias of their products' scale.
+
+    Its kernel adds the bias up with the products, and multiplies both by `alpha`.
+    """
     node, c = match.root, Bench(draft)
     a, b = widened(c, node, 0), widened(c, node, 3, axis=0 if node.attrs.get("transB") else 1)
     operands, bias = [a, b], operand(node, 6)
     if bias is not None:
         operands.append(bias_of_product(c, node, bias, axis=c.rank(bias) - 1))
-    y: gs.Tensor = c.op("Gemm", *operands, **node.attrs)
+    alpha = node.attrs.get("alpha", 1.0)
+    factors = {"beta": alpha} if bias is not None and alpha != 1 else {}
+    y: gs.Tensor = c.op("Gemm", *operands, **node.attrs, **factors)
     return y if operand(node, 7) is None else narrowed(c, node, y, 7)
 
 
