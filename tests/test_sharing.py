@@ -61,6 +61,15 @@ def test_what_differs_stays(name: str, array: np.ndarray) -> None:
     assert surgeon.apply(model, "share-weights").report.status == "unchanged"
 
 
+def test_what_a_quantiser_noted_by_stays() -> None:
+    model = _tied()
+    names = _names(model)
+    note = model.graph.quantization_annotation.add(tensor_name="x")
+    for name in sorted(names):
+        note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value=name)
+    assert twins_of(model) is None
+
+
 def test_a_symmetric_matrix_is_no_twin_of_itself() -> None:
     text = """<ir_version: 8, opset_import: ["": 17]>
     g (float[N,128] x) => (float[N,128] y) { y = MatMul (x, w) }"""

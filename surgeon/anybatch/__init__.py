@@ -64,7 +64,7 @@ def free_batch(
     model = onnx.ModelProto()
     model.CopyFrom(proto)
     inputs = list(_batched_inputs(model))
-    for value in model.graph.input:
+    for value in (*model.graph.input, *model.graph.output):
         if any(dim.dim_param == name for dim in _dims(value)):
             said = f"a dimension of `{value.name}` is called `{name}` already; if it is the batch, "
             raise refusal(

@@ -97,7 +97,8 @@ def _drop(field: Any, names: Collection[str]) -> None:
 def _weights(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
     """Those whose names are nobody's but the graph's own."""
     taken = {value.name for value in (*graph.input, *graph.output)}
-    taken |= {note.tensor_name for note in graph.quantization_annotation}
+    for note in graph.quantization_annotation:
+        taken |= {note.tensor_name, *(entry.value for entry in note.quant_parameter_tensor_names)}
     for body in every_body(graph.node):
         taken |= {each.name for each in (*body.input, *body.output, *body.initializer)}
         taken |= {name for node in body.node for name in node.output}
