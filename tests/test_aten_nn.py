@@ -78,6 +78,15 @@ def test_a_scale_that_was_given_moves_the_source() -> None:
         holds(Call(operator, [x, [7, 7], *flag, 1.5, 1.5]))
 
 
+@pytest.mark.parametrize("size", [[11, 9], [5, 5]])
+def test_a_size_beside_a_scale_stays_whatever_the_input_measures(size: list[int]) -> None:
+    """Resize by the scale alone would follow an input whose size is known at run time."""
+    x = normal(1, 2, 5, 5)
+    holds(Call("upsample_bilinear2d", [x, size, False, 2.0, 2.0], opset=13, dynamic=True))
+    if size != [5, 5]:  # PyTorch's kernels for a CPU copy there, others do not
+        holds(Call("upsample_nearest2d", [x, size, 2.0, 2.0], opset=13, dynamic=True))
+
+
 @pytest.mark.parametrize("operator", _WEIGHTED)
 @pytest.mark.parametrize("opset", [9, 13, 18])
 def test_an_axis_whose_length_stays_is_copied(operator: str, opset: int) -> None:
