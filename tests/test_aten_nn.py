@@ -303,6 +303,15 @@ def test_grid_sampling_between_two_samples() -> None:
         holds(Call("grid_sampler", operands, opset=opset))
 
 
+@pytest.mark.parametrize("opset", [16, 20])
+def test_grid_sampling_in_double_precision(opset: int) -> None:
+    """Of which onnxruntime has GridSample from opset 20 on."""
+    grid = GENERATOR.uniform(-1.6, 1.6, (2, 6, 3, 2))
+    for mode in (0, 1, 2):
+        operands = [normal(2, 3, 5, 4).astype(np.float64), grid, mode, 0, False]
+        holds(Call("grid_sampler", operands, opset=opset))
+
+
 @pytest.mark.parametrize("opset", [9, 17])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_affine_grids(opset: int, dtype: Any) -> None:
