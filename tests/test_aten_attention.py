@@ -129,5 +129,20 @@ def test_a_query_without_keys_was_no_number_before_2_5() -> None:
         assert not np.isnan(got[:, :, 3]).any()
 
 
+def test_the_kernel_beneath_adds_a_mask_of_truth_values() -> None:
+    """As PyTorch 2.13 does: what calls it makes numbers of such a mask first."""
+    mask = GENERATOR.random((L, 7)) < 0.6
+    call = product(mask, 0.0, False, None, None, False)
+    call.operator = "_scaled_dot_product_attention_math"
+    numbers = product(mask.astype(np.float32), 0.0, False, None, False)
+    numbers.operands[:3] = call.operands[:3]
+    (want,) = Reference(numbers.model()).run(numbers.feeds).values()
+    model = call.model()
+    saved = surgeon.apply(model, "aten-nn", verify=False).model.to_proto()
+    for made in (Session(saved), Reference(model)):
+        (got,) = made.run(call.feeds).values()
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 def test_what_is_random_is_refused() -> None:
     refuses(product(None, 0.5, False, None, False), "training mode")

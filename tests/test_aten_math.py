@@ -64,6 +64,14 @@ def test_functions_at_their_edges(operator: str) -> None:
     check_all(calls)
 
 
+def test_acosh_of_what_is_far_below_one_is_no_number() -> None:
+    """In double precision its logarithm is written out, and once was that of 0."""
+    x = np.array([-1e10, -1e200, 0.5, 1, 1 + 1e-9, 1e200])
+    (found,) = lowered(*model_of("acosh", (x,), opset=13))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(found, np.arccosh(x), rtol=1e-11)
+
+
 def test_logarithms_next_to_one_keep_their_digits() -> None:
     small = (10.0 ** np.arange(-12, 1)).astype(np.float32)
     x = np.concatenate([small, -small, np.array([0.0, -0.0, 3e38], np.float32)])

@@ -78,6 +78,15 @@ def test_a_scale_that_was_given_moves_the_source() -> None:
         holds(Call(operator, [x, [7, 7], *flag, 1.5, 1.5]))
 
 
+@pytest.mark.parametrize("size", [[11, 9], [5, 5]])
+def test_a_size_beside_a_scale_stays_whatever_the_input_measures(size: list[int]) -> None:
+    """Resize by the scale alone would follow an input whose size is known at run time."""
+    x = normal(1, 2, 5, 5)
+    holds(Call("upsample_bilinear2d", [x, size, False, 2.0, 2.0], opset=13, dynamic=True))
+    if size != [5, 5]:  # PyTorch's kernels for a CPU copy there, others do not
+        holds(Call("upsample_nearest2d", [x, size, 2.0, 2.0], opset=13, dynamic=True))
+
+
 @pytest.mark.parametrize("operator", _WEIGHTED)
 @pytest.mark.parametrize("opset", [9, 13, 18])
 def test_an_axis_whose_length_stays_is_copied(operator: str, opset: int) -> None:
@@ -291,6 +300,15 @@ def test_grid_sampling_between_two_samples() -> None:
     grid = np.stack(np.meshgrid(places, places), -1)[None]
     for padding, corners, opset in itertools.product((0, 1, 2), (False, True), (11, 16, 20)):
         operands = [normal(1, 2, 4, 5), grid, 1, padding, corners]
+        holds(Call("grid_sampler", operands, opset=opset))
+
+
+@pytest.mark.parametrize("opset", [16, 20])
+def test_grid_sampling_in_double_precision(opset: int) -> None:
+    """Of which onnxruntime has GridSample from opset 20 on."""
+    grid = GENERATOR.uniform(-1.6, 1.6, (2, 6, 3, 2))
+    for mode in (0, 1, 2):
+        operands = [normal(2, 3, 5, 4).astype(np.float64), grid, mode, 0, False]
         holds(Call("grid_sampler", operands, opset=opset))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aten_node import Calls, agrees, each
+from aten_node import Calls, Written, agrees, each, expected, lowered
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -259,3 +259,27 @@ def test_lowered_as_the_witness(
     operator: str, arguments: list[Any], options: dict[str, Any], opset: int, dynamic: bool
 ) -> None:
     agrees(operator, arguments, options, opset, dynamic=dynamic)
+
+
+# What PyTorch 2.13 gives where the level of 0 is no whole number.
+BETWEEN = [[0.15, -0.25, 0.05, 1.26, -9.0, 30.0], [0.12, -0.13, 0.64, 0.1, -0.53, 0.36]]
+OF_CHANNELS = [[0.15, -0.25, 0.05, 0.65, -0.85, 0.65], [0.04, -0.16, 0.64, 0.04, -0.56, 0.44]]
+OF_A_TENSOR = [[0.2, -0.2, 0.0, 0.4, -1.1, 0.4], [0.1, -0.1, 0.4, 0.1, -0.5, 0.4]]
+
+
+@pytest.mark.parametrize("opset", [9, 13])
+def test_a_level_of_0_between_two_levels(opset: int) -> None:
+    """Of channels it is rounded with what was multiplied; of a tensor its fraction is cut off."""
+    x = np.array(BETWEEN, np.float32)
+    steps, zeros = np.array([0.1, 0.2], np.float32), np.array([0.5, -3.2], np.float32)
+    step, zero = np.asarray(0.1, np.float32), np.asarray(3.7, np.float32)
+    calls = [
+        ("fake_quantize_per_channel_affine", [x, steps, zeros, 0, -8, 7], OF_CHANNELS),
+        ("fake_quantize_per_tensor_affine.tensor_qparams", [x, step, zero, -8, 7], OF_A_TENSOR),
+    ]
+    for operator, arguments, wanted in calls:
+        (seen,) = expected(operator, arguments)
+        written = Written(operator, arguments, "A+", opset, dynamic=False)
+        (made,) = lowered(written, [seen], recipe="aten")
+        np.testing.assert_allclose(made, wanted, atol=1e-6)
+        np.testing.assert_allclose(seen, wanted, atol=1e-6)

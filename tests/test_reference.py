@@ -253,6 +253,18 @@ def test_steps_of_nothing_are_undefined() -> None:
         Reference(model).run({"v0": x})
 
 
+@pytest.mark.parametrize(("cell", "gates"), [("gru", 3), ("rnn_tanh", 1)])
+def test_of_two_biases_of_a_cell_one_may_be_absent(cell: str, gates: int) -> None:
+    draw = np.random.default_rng(4).standard_normal
+    x, hx, into, again = (draw(s) for s in ((2, 3), (2, 5), (5 * gates, 3), (5 * gates, 5)))
+    bias, none = draw(5 * gates), np.zeros(5 * gates)
+    for given, full in (((bias, None), (bias, none)), ((None, bias), (none, bias))):
+        found, wanted = (
+            run(f"{cell}_cell", [x, hx, into, again, *biases]) for biases in (given, full)
+        )
+        np.testing.assert_allclose(found, wanted)
+
+
 @pytest.mark.parametrize(
     ("operator", "shapes"),
     [

@@ -9,7 +9,14 @@ from surgeon.rewrite import Draft
 
 
 def levels(
-    draft: Draft, x: gs.Tensor, scale: gs.Tensor, zero: gs.Tensor, low: float, high: float
+    draft: Draft,
+    x: gs.Tensor,
+    scale: gs.Tensor,
+    zero: gs.Tensor,
+    low: float,
+    high: float,
+    *,
+    together: bool = False,
 ) -> gs.Tensor:
     """clip(round(x / scale) + zero, low, high), of float32 and as float32.
 
@@ -22,9 +29,14 @@ def levels(
         zero: The level of 0, likewise.
         low: The least level.
         high: The greatest.
+        together: Whether the level of 0 is added before it is rounded, as it need not be whole.
     """
     least, most = (draft.constant(np.asarray(end, np.float32), "level") for end in (low, high))
-    steps = draft.op("Round", draft.op("Mul", x, draft.op("Reciprocal", scale)))
-    steps = draft.op("Max", draft.op("Add", steps, zero), least)
+    steps = draft.op("Mul", x, draft.op("Reciprocal", scale))
+    if together:
+        steps = draft.op("Round", draft.op("Add", steps, zero))
+    else:
+        steps = draft.op("Add", draft.op("Round", steps), zero)
+    steps = draft.op("Max", steps, least)
     made: gs.Tensor = draft.op("Min", steps, most)
     return made

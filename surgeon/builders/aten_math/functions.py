@@ -77,8 +77,9 @@ def _asinh(work: Work, x: gs.Tensor) -> gs.Tensor:
 
 
 def _acosh(work: Work, x: gs.Tensor) -> gs.Tensor:
-    root = work.op("Sqrt", work.op("Sub", work.op("Mul", x, x), 1.0))
-    return work.op("Log", work.op("Add", x, root))
+    # Of x^2 - 1, far below 0, rounding left a root of -x, and the logarithm of 0.
+    roots = [work.op("Sqrt", work.op(op, x, 1.0)) for op in ("Sub", "Add")]
+    return work.op("Log", work.op("Add", x, work.op("Mul", *roots)))
 
 
 def _atanh(work: Work, x: gs.Tensor) -> gs.Tensor:

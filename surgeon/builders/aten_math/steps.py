@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_math.work import BOOL, FLOAT, Work
+from surgeon.builders.aten_math.work import BOOL, FLOAT, INT64, Work
 from surgeon.builders.bench import Bench
 from surgeon.builders.levels import levels
 from surgeon.builders.pairs import along
+from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -24,10 +25,14 @@ def fake_quantize(work: Work) -> gs.Tensor:
     x = _input(work)
     scale, zero = (_of_channel(work, x, n) for n in ("scale", "zero_point"))
     ends = [float(work.args.value(n)) for n in ("quant_min", "quant_max")]
+    together = False
     if "learnable" in work.name:  # where it is no whole number yet
         low, high = (work.number(end, FLOAT) for end in ends)
         zero = work.extreme("Min", work.extreme("Max", work.op("Round", zero), low), high)
-    steps = levels(work.draft, x, scale, zero, *ends)
+    elif _is_of_floats(work):  # of channels PyTorch takes it as it is, of a tensor what is whole
+        together = _axis(work) is not None
+        zero = zero if together else work.cast(work.cast(zero, INT64), FLOAT)
+    steps = levels(work.draft, x, scale, zero, *ends, together=together)
     made: gs.Tensor = work.op("Mul", work.op("Sub", steps, zero), scale)
     return _where_on(work, made, x)
 
@@ -62,6 +67,8 @@ def fake_quantize_as_pair(draft: Draft, match: Match, observed: bool = False) ->
     shape = [] if axis is None else [-1]
     scale, zero = (_known(work, n).reshape(shape) for n in ("scale", "zero_point"))
     low, high = (int(work.args.value(n)) for n in ("quant_min", "quant_max"))
+    if "learnable" not in work.name and not np.array_equal(zero, np.rint(zero)):
+        raise Refused("its zero point is no whole number, which a pair of nodes takes")
     zero = np.asarray(np.clip(np.rint(zero), low, high))
     kind = next((k for k in (np.int8, np.uint8) if _within(k, low, high)), None)
     if kind is None:
@@ -87,6 +94,11 @@ def _input(work: Work) -> gs.Tensor:
     if work.dtype(x) != FLOAT:
         raise Refused("only single precision is rounded to steps here")
     return x
+
+
+def _is_of_floats(work: Work) -> bool:
+    takes = work.args.schema.takes("zero_point")
+    return takes and work.dtype(work.args.tensor("zero_point")) in FLOATS
 
 
 def _within(kind: type, low: int, high: int) -> bool:

@@ -22,6 +22,8 @@ _OF_EITHER_CORNER = (
     "_scaled_dot_product_cudnn_attention",
     "_scaled_dot_product_fused_attention_overrideable",
 )
+# What adds any mask to the scores, also one of truth values, which its caller makes numbers of.
+_ADDING = ("_scaled_dot_product_attention_math",)
 # What changes a kernel's sequences or scores in ways that are not written here.
 _VARIANTS = (
     "cu_seqlens_q cu_seqlens_k cum_seq_q cum_seq_k seqlen_k seqused_k alibi_slopes block_table"
@@ -141,6 +143,8 @@ def scaled_dot_product_attention(draft: Draft, match: Match) -> Any:
         raise Refused("its seventh argument is no flag: it was exported by torch 1.13 or drops out")
     if causal and match.root.op in _OF_EITHER_CORNER:
         _refuse_corner(draft, query, key)
+    if mask is not None and match.root.op in _ADDING and not draft.facts.model.is_before(2, 0):
+        mask = parts.cast(draft, mask, draft.facts.of(query).dtype)
     return _attended(draft, args, (query, key, value), mask, causal=causal)[0]
 
 

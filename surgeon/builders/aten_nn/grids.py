@@ -61,7 +61,8 @@ def sampled(
     # ONNX rounds to the nearest sample and reflects it; PyTorch reflects and rounds, which parts
     # between two samples unless the corners are the samples' own.
     apart = mode == "nearest" and padding == "reflection" and not corners
-    if opset >= (16 if rank == 4 else 20) and not apart:
+    double = draft.facts.of(x).dtype == onnx.TensorProto.DOUBLE  # onnxruntime has it from 20 on
+    if opset >= (16 if rank == 4 and not double else 20) and not apart:
         name = _NEWER_MODES[mode] if opset >= 20 else mode
         return draft.op(
             "GridSample", x, grid, mode=name, padding_mode=padding, align_corners=int(corners)

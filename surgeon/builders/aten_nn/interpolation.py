@@ -214,7 +214,8 @@ def _computed_ratio(
     if axis.scale is None:
         return draft.op("Div", source, target)
     ratio = number(1.0 / axis.scale)
-    if not (manner.copies and may_stay(axis.scale)):
+    given = axis.target.static is not None  # which the input may have by chance
+    if not (manner.copies and (given or may_stay(axis.scale))):
         return ratio
     return draft.op("Where", draft.op("Equal", source, target), number(1), ratio)
 

@@ -258,8 +258,11 @@ def _resizes(draft: Draft, dtype: np.dtype[Any], axes: list[Axis], manner: Manne
     opset = draft.facts.opset
     if dtype.name not in _RESIZED or opset < 11 or len(axes) > 2:
         return False
-    if any(not a.fixed and a.scale is not None and not _is_plain(a.scale, manner) for a in axes):
+    open_axes = [axis for axis in axes if not axis.fixed]
+    if any(a.scale is not None and not _is_plain(a.scale, manner) for a in open_axes):
         return False
+    if any(a.scale is not None and a.target.static is not None for a in open_axes):
+        return False  # a size that was given beside the factor does not follow the input
     if manner.antialias:
         fixed = all(axis.fixed for axis in axes)
         usual = manner.kind != "lanczos" and not manner.corners  # PyTorch centres windows otherwise

@@ -228,6 +228,22 @@ def flash_attention_for_cpu_backward(
     )
 
 
+def attention_of_any_mask(
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None,
+    dropout_p: float,
+    is_causal: bool,
+    *rest: Any,
+    **named: Any,
+) -> Any:
+    """The kernel beneath: a mask of truth values is added as 0 and 1."""
+    if attn_mask is not None:
+        attn_mask = attn_mask.astype(query.dtype)
+    return attention_math(query, key, value, attn_mask, dropout_p, is_causal, *rest, **named)
+
+
 def attention_math(
     query: Array,
     key: Array,
@@ -359,11 +375,11 @@ TABLE: tuple[Row, ...] = (
             f"{name}({_THREE}, Tensor? attn_mask=None, float dropout_p=0.0, "
             "bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, "
             "bool enable_gqa=False) -> (Tensor, Tensor)",
-            attention_math,
+            function,
         )
-        for name in (
-            "_scaled_dot_product_attention_math",
-            "_scaled_dot_product_attention_math_for_mps",
+        for name, function in (
+            ("_scaled_dot_product_attention_math", attention_of_any_mask),
+            ("_scaled_dot_product_attention_math_for_mps", attention_math),
         )
     ),
     *(

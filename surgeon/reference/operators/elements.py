@@ -37,7 +37,7 @@ def fake_quantize(
 ) -> Array:
     if self.dtype != np.float32:
         raise Unsuited(f"its input is {self.dtype.name}")
-    step, zero = np.asarray(scale, np.float32), np.asarray(zero_point, np.float64)
+    step, zero = np.asarray(scale, np.float32), np.trunc(np.asarray(zero_point, np.float64))
     # the product with the reciprocal is rounded to single precision before it is rounded to steps
     ratio = np.asarray(self * (np.float32(1) / step), np.float64)
     levels = np.clip(np.rint(ratio) + zero, quant_min, quant_max)
@@ -50,7 +50,14 @@ def fake_quantize_channels(
     shape = [1] * self.ndim
     shape[axis] = -1
     step, zero = scale.reshape(shape), zero_point.reshape(shape)
-    return fake_quantize(self, step, zero, quant_min, quant_max)
+    if zero.dtype.kind != "f":
+        return fake_quantize(self, step, zero, quant_min, quant_max)
+    if self.dtype != np.float32 or step.dtype != np.float32:
+        raise Unsuited(f"its input is {self.dtype.name}")
+    # where 0 lies between two levels, it is rounded with what was multiplied
+    at = np.rint(self * (np.float32(1) / step) + zero.astype(np.float32))
+    kept = np.clip(at.astype(np.float64), quant_min, quant_max)
+    return cut((kept - zero) * step, self.dtype)
 
 
 def _whole(zero_point: Array, quant_min: int, quant_max: int) -> Array:
@@ -78,7 +85,7 @@ def fake_quantize_learnable_channels(
     quant_max: int,
     grad_factor: float = 1.0,
 ) -> Array:
-    zero = _whole(zero_point, quant_min, quant_max)
+    zero = _whole(zero_point, quant_min, quant_max).astype(np.int64)
     return fake_quantize_channels(self, scale, zero, axis, quant_min, quant_max)
 
 

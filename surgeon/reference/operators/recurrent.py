@@ -184,9 +184,9 @@ def _cell(kind: str, many: bool) -> Callable[..., Any]:
     def run(
         input: Array, hx: Any, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None
     ) -> Any:
-        given = [w_ih, w_hh] if b_ih is None or b_hh is None else [w_ih, w_hh, b_ih, b_hh]
+        given = [None if w is None else wide(w) for w in (w_ih, w_hh, b_ih, b_hh)]
         states = tuple(wide(s) for s in (hx if many else [hx]))
-        found = STEPS[kind](wide(input), states, [wide(w) for w in given], len(given) == 4)
+        found = STEPS[kind](wide(input), states, given, True)  # each bias may be absent
         return tuple(narrow(t, input) for t in found) if many else narrow(found[0], input)
 
     return run
