@@ -77,6 +77,8 @@ CALLS: list[tuple[str, list[Any], Any]] = [
     ("log_sigmoid", [-LOUD], -LOUD),
     ("logsumexp", [LOUD, [0], False], np.array(60000, np.float16)),
     ("outer", [floats(1, 2), ints(3)], floats(3, 6)[:, None]),
+    ("kron", [ints(2), floats(1, 3)], floats(2, 6)),
+    ("diff", [floats(1, 3), 1, 0, np.array([0]), None], floats(1, 2)),
     (
         "nanquantile",
         [floats(1, INF, 3), floats(0.5, 1), 0, False, "higher"],

@@ -12,6 +12,7 @@ import numpy as np
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_types import cut, real
 from surgeon.reference.operators.precision import Array, Row, is_float, narrow, wide
+from surgeon.reference.operators.shapes import mixed
 
 
 def bincount(self: Array, weights: Array | None, minlength: int) -> Array:
@@ -166,7 +167,7 @@ def diff(self: Array, n: int, dim: int, prepend: Array | None, append: Array | N
     if n == 0:  # PyTorch gives the input, without what was to be joined to it
         return self
     parts = [t for t in (prepend, self, append) if t is not None]
-    return np.diff(np.concatenate(parts, dim), n, dim)
+    return np.diff(np.concatenate(parts, dim, dtype=mixed(parts), casting="unsafe"), n, dim)
 
 
 def _norm(x: Array, p: float) -> Any:

@@ -268,7 +268,8 @@ def channel_shuffle(self: Array, groups: int) -> Array:
 
 
 def kron(self: Array, other: Array) -> Array:
-    return np.kron(self, other)
+    dtype = mixed([self, other])
+    return np.kron(self.astype(dtype), other.astype(dtype))
 
 
 def block_diag(tensors: list[Array]) -> Array:
