@@ -84,6 +84,7 @@ CALLS: list[tuple[str, list[Any], Any]] = [
         [floats(1, INF, 3), floats(0.5, 1), 0, False, "higher"],
         floats(3, INF),
     ),
+    ("view.dtype", [np.array(3, np.float32), 6], np.array(3, np.float32)),
     ("movedim.int", [np.array(3, np.float32), 0, -1], np.array(3, np.float32)),
     ("msort", [np.array(3, np.float32)], np.array(3, np.float32)),
 ]

@@ -70,7 +70,7 @@ def _cast(dtype: Any) -> Any:
 
 
 def same_bits(self: Array, dtype: Any) -> Array:
-    return np.ascontiguousarray(self).view(dtype)
+    return np.array(self, order="C").view(dtype)  # which leaves a number one
 
 
 TABLE: tuple[Row, ...] = (

@@ -141,6 +141,13 @@ def tensor_split_at(self: Array, indices: list[int], dim: int) -> list[Array]:
     return [self[along(self, axis, slice(a, b))] for a, b in pairwise(bounds)]
 
 
+def tensor_split_by(self: Array, tensor_indices_or_sections: Array, dim: int) -> list[Array]:
+    given = tensor_indices_or_sections
+    if given.ndim == 0:
+        return tensor_split(self, int(given), dim)
+    return tensor_split_at(self, [int(at) for at in given], dim)
+
+
 def hsplit(self: Array, sections: int | list[int]) -> list[Array]:
     return np.hsplit(self, sections)
 
@@ -282,6 +289,11 @@ TABLE: tuple[Row, ...] = (
             (f"{split.__name__}.int(Tensor self, int sections) -> Tensor[]", split),
             (f"{split.__name__}.array(Tensor self, int[] indices) -> Tensor[]", _at(split)),
         )
+    ),
+    (
+        "tensor_split.tensor_indices_or_sections(Tensor self, Tensor tensor_indices_or_sections, "
+        "int dim=0) -> Tensor[]",
+        tensor_split_by,
     ),
     ("tensor_split.sections(Tensor self, int sections, int dim=0) -> Tensor[]", tensor_split),
     ("tensor_split.indices(Tensor self, int[] indices, int dim=0) -> Tensor[]", tensor_split_at),
