@@ -233,15 +233,13 @@ def attention_of_any_mask(
     key: Array,
     value: Array,
     attn_mask: Array | None,
-    dropout_p: float,
-    is_causal: bool,
     *rest: Any,
     **named: Any,
 ) -> Any:
     """The kernel beneath: a mask of truth values is added as 0 and 1."""
     if attn_mask is not None:
         attn_mask = attn_mask.astype(query.dtype)
-    return attention_math(query, key, value, attn_mask, dropout_p, is_causal, *rest, **named)
+    return attention_math(query, key, value, attn_mask, *rest, **named)
 
 
 def attention_math(
