@@ -1,4 +1,4 @@
-"""Attention (torch.nn.MultiheadAttention, TransformerEncoderLayer), head by head in float64."""
+"""Scaled dot product attention and its kernels, head by head in float64."""
 
 # ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
 
@@ -11,127 +11,17 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_reductions import logsumexp
-from surgeon.reference.operators.precision import Array, Row, erf, narrow, wide
+from surgeon.reference.operators.precision import Array, Row, narrow, wide
 
 
-def _weights(scores: Any, kept: Any) -> Any:
+def weights(scores: Any, kept: Any) -> Any:
     """Shares of e^score among those that are kept; NaN where none is."""
     powers = np.where(kept, np.exp(scores - np.where(kept, scores, -np.inf).max(-1)[..., None]), 0)
     return powers / powers.sum(-1)[..., None]
 
 
-def _linear(x: Any, weight: Array, bias: Array) -> Any:
-    return x @ wide(weight).T + wide(bias)
-
-
-def _kept(mask: Array | None, kind: int | None, batch: int, heads: int, scores: Any) -> Any:
-    """Which scores count: a set element of the mask hides."""
-    if mask is None:
-        return np.ones(scores.shape, bool)
-    if kind == 1:
-        if mask.shape != (batch, scores.shape[-1]):
-            raise Unsuited(f"a padding mask of shape {list(mask.shape)}")
-        mask = mask[:, None, None, :]
-    elif (kind == 0 and mask.ndim != 2) or (kind != 0 and mask.shape != scores.shape):
-        raise Unsuited(f"a mask of shape {list(mask.shape)}")
-    return np.broadcast_to(mask == 0, scores.shape)
-
-
-def _heads(
-    inputs: tuple[Any, Any, Any],
-    heads: int,
-    qkv: tuple[Array, Array],
-    proj: tuple[Array, Array],
-    mask: Array | None,
-    kind: int | None,
-) -> tuple[Any, Any]:
-    query, key, value = (x.shape for x in inputs)
-    if not query[0] == key[0] == value[0] or key[1] != value[1]:  # which a product may broadcast
-        raise Unsuited("its inputs have different batches, or not as many keys as values")
-    size = query[-1]
-    width = size // heads
-    sides = [
-        _linear(x, qkv[0][i * size : (i + 1) * size], qkv[1][i * size : (i + 1) * size])
-        for i, x in enumerate(inputs)
-    ]
-    q, k, v = (s.reshape(*s.shape[:2], heads, width).swapaxes(1, 2) for s in sides)
-    scores = q @ _turned(k) / math.sqrt(width)
-    shares = _weights(scores, _kept(mask, kind, len(scores), heads, scores))
-    y = (shares @ v).swapaxes(1, 2).reshape(*query[:2], size)
-    return _linear(y, *proj), shares
-
-
-def native_multi_head_attention(
-    query: Array,
-    key: Array,
-    value: Array,
-    embed_dim: int,
-    num_head: int,
-    qkv_weight: Array,
-    qkv_bias: Array,
-    proj_weight: Array,
-    proj_bias: Array,
-    mask: Array | None,
-    need_weights: bool,
-    average_attn_weights: bool,
-    mask_type: int | None,
-) -> Any:
-    if not query.shape == key.shape == value.shape or query.ndim != 3:
-        raise Unsuited("its three inputs are not of one shape")
-    inputs = (wide(query), wide(key), wide(value))
-    y, shares = _heads(
-        inputs, num_head, (qkv_weight, qkv_bias), (proj_weight, proj_bias), mask, mask_type
-    )
-    if not need_weights:
-        return narrow(y, query), None
-    return narrow(y, query), narrow(shares.mean(1) if average_attn_weights else shares, query)
-
-
-def _normal(x: Any, weight: Array, bias: Array, eps: float) -> Any:
-    gap = x - x.mean(-1, keepdims=True)
-    return gap / np.sqrt(x.var(-1, keepdims=True) + eps) * wide(weight) + wide(bias)
-
-
-def transformer_encoder_layer(
-    src: Array,
-    embed_dim: int,
-    num_heads: int,
-    qkv_weight: Array,
-    qkv_bias: Array,
-    proj_weight: Array,
-    proj_bias: Array,
-    use_gelu: bool,
-    norm_first: bool,
-    eps: float,
-    norm_weight_1: Array,
-    norm_bias_1: Array,
-    norm_weight_2: Array,
-    norm_bias_2: Array,
-    ffn_weight_1: Array,
-    ffn_bias_1: Array,
-    ffn_weight_2: Array,
-    ffn_bias_2: Array,
-    mask: Array | None,
-    mask_type: int | None,
-) -> Array:
-    def attended(x: Any) -> Any:
-        pair = ((qkv_weight, qkv_bias), (proj_weight, proj_bias))
-        return _heads((x, x, x), num_heads, *pair, mask, mask_type)[0]
-
-    def forward(x: Any) -> Any:
-        inner = _linear(x, ffn_weight_1, ffn_bias_1)
-        gelu = inner * 0.5 * (1 + erf(inner / math.sqrt(2)))
-        return _linear(gelu if use_gelu else np.maximum(inner, 0), ffn_weight_2, ffn_bias_2)
-
-    x = wide(src)
-    first, second = (norm_weight_1, norm_bias_1, eps), (norm_weight_2, norm_bias_2, eps)
-    if norm_first:
-        x = x + attended(_normal(x, *first))
-        x = x + forward(_normal(x, *second))
-    else:
-        x = _normal(x + attended(x), *first)
-        x = _normal(x + forward(x), *second)
-    return narrow(x, src)
+def turned(matrices: Any) -> Any:
+    return np.swapaxes(matrices, -1, -2)
 
 
 def scaled_dot_product_attention(
@@ -154,13 +44,9 @@ def scaled_dot_product_attention(
     return narrow(shares @ v, query)
 
 
-def _turned(matrices: Any) -> Any:
-    return np.swapaxes(matrices, -1, -2)
-
-
 def _shares(scores: Any, kept: Array) -> Any:
     """What each key has in a row; nothing where the mask hides all of it."""
-    return np.where(kept.any(axis=-1, keepdims=True), _weights(scores, kept), 0)
+    return np.where(kept.any(axis=-1, keepdims=True), weights(scores, kept), 0)
 
 
 def _scores(
@@ -171,7 +57,7 @@ def _scores(
         raise Unsuited(
             "its keys are of another size than its queries, or not as many as its values"
         )
-    scores = q @ _turned(k)
+    scores = q @ turned(k)
     scores = scores / math.sqrt(q.shape[-1]) if scale is None else scores * scale
     kept: Array = np.ones(scores.shape, bool)
     if is_causal:
@@ -218,13 +104,13 @@ def flash_attention_for_cpu_backward(
     q, k, v, gradient = wide(query), wide(key), wide(value), wide(grad_out)
     # `logsumexp` says of these scores what they say themselves
     shares = _shares(*_scores(q, k, v, attn_mask, is_causal, scale))
-    towards = gradient @ _turned(v)
+    towards = gradient @ turned(v)
     slope = shares * (towards - (gradient * wide(out)).sum(axis=-1, keepdims=True))
     slope = slope / math.sqrt(q.shape[-1]) if scale is None else slope * scale
     return (
         narrow(slope @ k, query),
-        narrow(_turned(slope) @ q, key),
-        narrow(_turned(shares) @ gradient, value),
+        narrow(turned(slope) @ q, key),
+        narrow(turned(shares) @ gradient, value),
     )
 
 
@@ -315,10 +201,7 @@ def attention_forward(
     return (y.swapaxes(1, 2), *[None] * 5)
 
 
-_QKV = "Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias"
 _THREE = "Tensor query, Tensor key, Tensor value"
-_NORMS = ", ".join(f"Tensor norm_weight_{i}, Tensor norm_bias_{i}" for i in (1, 2))
-_FFN = ", ".join(f"Tensor ffn_weight_{i}, Tensor ffn_bias_{i}" for i in (1, 2))
 TABLE: tuple[Row, ...] = (
     (
         f"_efficient_attention_forward({_THREE}, Tensor? bias, Tensor? cu_seqlens_q, "
@@ -334,18 +217,6 @@ TABLE: tuple[Row, ...] = (
         "Tensor? seqused_k=None, Tensor? alibi_slopes=None, Tensor? block_table=None, "
         "int? num_splits=None) -> (Tensor, Tensor)",
         attention_forward,
-    ),
-    (
-        f"_native_multi_head_attention({_THREE}, int embed_dim, int num_head, {_QKV}, "
-        "Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, "
-        "int? mask_type=None) -> (Tensor, Tensor)",
-        native_multi_head_attention,
-    ),
-    (
-        f"_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, {_QKV}, "
-        f"bool use_gelu, bool norm_first, float eps, {_NORMS}, {_FFN}, Tensor? mask=None, "
-        "int? mask_type=None) -> Tensor",
-        transformer_encoder_layer,
     ),
     (
         f"scaled_dot_product_attention({_THREE}, Tensor? attn_mask=None, float dropout_p=0.0, "

@@ -48,6 +48,7 @@ from surgeon.reference.operators import (
     singular_vectors,
     sorting,
     special,
+    transformer_layers,
     vision,
     whole,
     writes,
@@ -58,6 +59,7 @@ from surgeon.reference.schema import parse_schema
 _TABLES = (
     arithmetic.TABLE,
     attention.TABLE,
+    transformer_layers.TABLE,
     bags.TABLE,
     batch_norms.TABLE,
     choices.TABLE,
