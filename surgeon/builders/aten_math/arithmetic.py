@@ -10,6 +10,8 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.aten_math.powers import whole_power
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT64, Work
+from surgeon.builders.bench import Bench
+from surgeon.builders.nearer import between
 from surgeon.facts.fact import INTEGERS
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
@@ -222,23 +224,10 @@ def add_scaled(work: Work) -> gs.Tensor:
 
 
 def interpolate(work: Work) -> gs.Tensor:
-    """`lerp`: from the end that is nearer, as PyTorch counts: at weight 1 it is the end itself."""
+    """`lerp`."""
     start, end = work.args.tensor("self"), work.args.tensor("end")
-    dtype = work.result_type(start, end)
-    weight = work.cast(work.args.tensor("weight"), dtype)
-    distance = work.op("Sub", end, start)
-    number = work.facts.array(weight)
-    near = None if number is None else np.abs(number) < 0.5
-    if near is None or not near.all():
-        rest = work.op("Sub", work.number(1, dtype), weight)
-        from_end = work.op("Sub", end, work.op("Mul", distance, rest))
-        if near is not None and not near.any():
-            return from_end
-    from_start: gs.Tensor = work.op("Add", start, work.op("Mul", weight, distance))
-    if near is not None and near.all():
-        return from_start
-    half = work.number(0.5, dtype)
-    return work.where(work.less(work.op("Abs", weight), half), from_start, from_end)
+    weight = work.cast(work.args.tensor("weight"), work.result_type(start, end))
+    return between(Bench(work.draft), start, end, weight)
 
 
 def negate(work: Work) -> gs.Tensor:

@@ -11,6 +11,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_shape.call import TYPE, Call
 from surgeon.builders.aten_shape.indices import gather
 from surgeon.builders.aten_shape.order import topk
+from surgeon.builders.nearer import between
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
@@ -103,11 +104,7 @@ def _between(c: Call, values: gs.Tensor, place: gs.Tensor, way: str) -> gs.Tenso
     low = c.op("Floor", place)
     below, above = _at(c, values, low), _at(c, values, c.op("Ceil", place))
     rest = c.number(0.5, dtype) if way == "midpoint" else c.op("Sub", place, low)
-    # As `lerp` counts, from the nearer one: of infinite neighbours there is none, or NaN.
-    distance, half = c.op("Sub", above, below), c.number(0.5, dtype)
-    from_below = c.op("Add", below, c.op("Mul", distance, rest))
-    back = c.op("Mul", distance, c.op("Sub", c.number(1, dtype), rest))
-    return c.where(c.op("Less", rest, half), from_below, c.op("Sub", above, back))
+    return between(c, below, above, rest)
 
 
 def _at(c: Call, values: gs.Tensor, place: gs.Tensor) -> gs.Tensor:

@@ -17,7 +17,7 @@ from surgeon.reference.operators import (
     math_norms,
     math_reductions,
 )
-from surgeon.reference.operators.math_types import common, cut, real, result_type, tensor
+from surgeon.reference.operators.math_types import between, common, cut, real, result_type, tensor
 from surgeon.reference.operators.precision import Array, Row, erf, is_float
 from surgeon.reference.operators.scripts import together
 
@@ -179,10 +179,7 @@ def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: float) -> Array:
 
 def lerp(self: Array, end: Array, weight: Any) -> Array:
     a, b, dtype = common(self, end)
-    share = tensor(weight).astype(np.float64)
-    with np.errstate(all="ignore"):
-        from_start, from_end = a + share * (b - a), b - (1 - share) * (b - a)
-    return cut(np.where(abs(share) < 0.5, from_start, from_end), dtype)
+    return cut(between(a, b, tensor(weight).astype(np.float64)), dtype)
 
 
 def negative(self: Array) -> Array:

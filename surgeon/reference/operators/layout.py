@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
-from surgeon.reference.operators.math_types import common, cut
+from surgeon.reference.operators.math_types import between, common, cut
 from surgeon.reference.operators.precision import Array, Row, is_float, wide
 from surgeon.reference.operators.shapes import axis_of
 
@@ -176,12 +176,7 @@ def _quantile(*, of_numbers: bool) -> Callable[..., Array]:
             for place in (np.floor, np.ceil)
         )
         part = 0.5 if interpolation == "midpoint" else wide(rank) - np.floor(wide(rank))
-        found = low
-        if interpolation not in _RANKS:
-            with np.errstate(invalid="ignore"):
-                found = np.where(
-                    part < 0.5, low + part * (high - low), high - (high - low) * (1 - part)
-                )
+        found = low if interpolation in _RANKS else between(low, high, part)
         shape = list(self.shape) if keepdim else [n for i, n in enumerate(self.shape) if i != axis]
         if axis is None:
             shape = [1] * self.ndim if keepdim else []

@@ -75,6 +75,13 @@ def common(self: Any, other: Any, *, floating: bool = False) -> tuple[Array, Arr
     return a, b, dtype
 
 
+def between(start: Any, end: Any, share: Any) -> Any:
+    """`lerp` of values in float64: from the nearer end, which shows where one is infinite."""
+    with np.errstate(all="ignore"):
+        way = end - start
+        return np.where(abs(share) < 0.5, start + share * way, end - way * (1 - share))
+
+
 def real(x: Array) -> tuple[Array, np.dtype[Any]]:
     """The values in float64 and the dtype of the result: integers count as float32."""
     if x.dtype.kind == "c":
