@@ -12,11 +12,13 @@ _COPIES = (
     "alias as_strided detach diagonal expand narrow permute select slice split split_with_sizes "
     "squeeze t transpose unbind unfold unsqueeze view view_as_complex view_as_real lift_fresh"
 )
+# What Python writes into its left operand by.
+_WRITING = {f"__i{name}__": f"__{name}__" for name in ("and", "or", "xor", "lshift", "rshift")}
 # What the left name does, the right one does (native_functions.yaml dispatches one to the other).
 ALIASES: Mapping[str, str] = {
     **{f"{name}_copy": name for name in _COPIES.split()},
     **{f"unsafe_{name}": name for name in ("chunk", "split", "split_with_sizes")},
-    **{f"__i{name}__": f"__{name}__" for name in ("and", "or", "xor", "lshift", "rshift")},
+    **_WRITING,
     "_adaptive_avg_pool2d": "adaptive_avg_pool2d",
     "_adaptive_avg_pool3d": "adaptive_avg_pool3d",
     "_aminmax": "aminmax",
@@ -77,8 +79,6 @@ def plain_name(operator: str) -> str:
 
 def out_of_place(operator: str) -> str | None:
     """`add` of `add_`, `__and__` of `__iand__`; None for what writes into nothing."""
-    if operator in ("__iand__", "__ilshift__", "__ior__", "__irshift__", "__ixor__"):
-        return operator.replace("__i", "__")
     if operator.endswith("_") and not operator.endswith("__"):
         return operator.removesuffix("_")
-    return None
+    return _WRITING.get(operator)

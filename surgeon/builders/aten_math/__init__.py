@@ -72,11 +72,11 @@ def aten_math(draft: Draft, match: Match) -> Any:
     """Any operator of `FUNCTIONS`; a tuple where the operator has several outputs."""
     work = Work(draft, match.root)
     made = FUNCTIONS[match.root.op](work)
-    first = match.root.outputs[0]
-    if WRITTEN in match.root.attrs and not isinstance(made, tuple):
+    if isinstance(made, tuple):
+        return made
+    if WRITTEN in match.root.attrs:
         made = work.cast(made, work.dtype(work.args.tensor("self")))
-    is_truth = not isinstance(made, tuple) and draft.facts.of(made).dtype == BOOL
-    if is_truth and first.dtype == np.uint8:
+    if work.facts.of(made).dtype == BOOL and match.root.outputs[0].dtype == np.uint8:
         return work.cast(made, UINT8)  # torch 1.1 had no booleans, and the model promises bytes
     return made
 

@@ -120,8 +120,7 @@ def log_one_plus_exp(work: Work, x: gs.Tensor) -> gs.Tensor:
     """log(1 + e^x) without overflow."""
     dtype = work.dtype(x)
     if dtype != DOUBLE:  # of halves onnxruntime takes the exponential first, which overflows
-        wide = x if dtype == FLOAT else work.cast(x, FLOAT)
-        return work.cast(work.op("Softplus", wide), dtype)
+        return work.cast(work.op("Softplus", work.cast(x, FLOAT)), dtype)
     rest = work.op("Exp", work.op("Neg", work.op("Abs", x)))
     positive = work.extreme("Max", x, work.number(0, DOUBLE))
     return work.op("Add", positive, work.op("Log", work.op("Add", rest, 1.0)))

@@ -23,10 +23,9 @@ def topk(
 ) -> tuple[gs.Tensor, gs.Tensor]:
     """The greatest or least elements of an axis and where they stand, in order."""
     dtype, rank = c.dtype(x), c.rank(x)
-    if rank == 0 and count == 0:  # a number stays one
-        count = 1
     if rank == 0:
         x = c.op("Reshape", x, c.ints([1], "target"))
+        count = 1 if count == 0 else count  # a number stays one
     if count == 0:  # which `k` may not be before opset 10
         some = c.slice(x, axis, 0, 0)
         return some, c.filled(c.sizes(some), 0, TYPE.INT64)

@@ -32,16 +32,26 @@ def isreal(self: Array) -> Array:
     return np.asarray(np.isreal(self))
 
 
+def _on_levels(
+    x: Array, scale: Any, zero: Array, quant_min: int, quant_max: int, *, together: bool = False
+) -> Array:
+    """The level of 0 is added before what was multiplied is rounded (`together`), or behind."""
+    if x.dtype != np.float32:
+        raise Unsuited(f"its input is {x.dtype.name}")
+    step = np.asarray(scale, np.float32)
+    # the product with the reciprocal is rounded to single precision before it is rounded to steps
+    ratio = x * (np.float32(1) / step)
+    at = np.rint(ratio + zero.astype(np.float32)) if together else np.rint(ratio)
+    at = at.astype(np.float64) + (0 if together else zero)
+    levels = np.clip(at, quant_min, quant_max)
+    return cut((levels - zero) * step.astype(np.float64), x.dtype)
+
+
 def fake_quantize(
     self: Array, scale: Any, zero_point: Any, quant_min: int, quant_max: int
 ) -> Array:
-    if self.dtype != np.float32:
-        raise Unsuited(f"its input is {self.dtype.name}")
-    step, zero = np.asarray(scale, np.float32), np.trunc(np.asarray(zero_point, np.float64))
-    # the product with the reciprocal is rounded to single precision before it is rounded to steps
-    ratio = np.asarray(self * (np.float32(1) / step), np.float64)
-    levels = np.clip(np.rint(ratio) + zero, quant_min, quant_max)
-    return cut((levels - zero) * step.astype(np.float64), self.dtype)
+    zero = np.trunc(np.asarray(zero_point, np.float64))
+    return _on_levels(self, scale, zero, quant_min, quant_max)
 
 
 def fake_quantize_channels(
@@ -49,15 +59,11 @@ def fake_quantize_channels(
 ) -> Array:
     shape = [1] * self.ndim
     shape[axis] = -1
-    step, zero = scale.reshape(shape), zero_point.reshape(shape)
-    if zero.dtype.kind != "f":
-        return fake_quantize(self, step, zero, quant_min, quant_max)
-    if self.dtype != np.float32 or step.dtype != np.float32:
-        raise Unsuited(f"its input is {self.dtype.name}")
-    # where 0 lies between two levels, it is rounded with what was multiplied
-    at = np.rint(self * (np.float32(1) / step) + zero.astype(np.float32))
-    kept = np.clip(at.astype(np.float64), quant_min, quant_max)
-    return cut((kept - zero) * step, self.dtype)
+    together = zero_point.dtype.kind == "f"  # where 0 may lie between two levels
+    if together and scale.dtype != np.float32:
+        raise Unsuited(f"its scale is {scale.dtype.name}")
+    step, zero = scale.reshape(shape), zero_point.astype(np.float64).reshape(shape)
+    return _on_levels(self, step, zero, quant_min, quant_max, together=together)
 
 
 def _whole(zero_point: Array, quant_min: int, quant_max: int) -> Array:
