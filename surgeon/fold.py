@@ -28,10 +28,12 @@ _REPEATING = frozenset(  # but not by operators whose result says no more than t
 # limit, may come of it. Networks without their weights make each by such a node.
 _SMALL = 1 << 8
 _CHOOSE = frozenset({"NonZero", "Compress", "Unique"})  # as many elements as the data say
-# Weights in eight bits and what widens them belong together: runtimes find them so.
+# Weights in few bits and what widens them belong together: runtimes find them so.
 _QUANTIZED = frozenset({"QuantizeLinear", "DequantizeLinear"})
 _WIDENED = 1024  # elements from which on a Cast of theirs is left to the run
-_EIGHT_BITS = frozenset({onnx.TensorProto.INT8, onnx.TensorProto.UINT8})
+_FEW_BITS = frozenset(
+    {onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.INT4, onnx.TensorProto.UINT4}
+)
 _FLOATS = frozenset({onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
 _PRODUCTS = frozenset({"Gemm", "MatMul", "Conv"})  # all of them together up to the file's size
 # Bytes of a model from which on no weight in external data is folded: what is made of it stands in
@@ -97,10 +99,14 @@ class Folder:
         )
 
     def _widens(self, node: gs.Node) -> bool:
-        """Whether a Cast makes floats of weights in eight bits."""
+        """Whether a Cast makes floats of weights in few bits, or places in a table of theirs."""
         read, made = self.facts.of(node.inputs[0]), self.facts.of(node.outputs[0])
         many = (self._size_of(node.inputs[0]) or 0) > _WIDENED
-        return many and read.dtype in _EIGHT_BITS and made.dtype in _FLOATS
+        if not many or read.dtype not in _FEW_BITS:
+            return False
+        readers = node.outputs[0].outputs
+        looked_up = all(r.op == "Gather" and node.outputs[0] is r.inputs[1] for r in readers)
+        return made.dtype in _FLOATS or (bool(readers) and looked_up)
 
     def _fits(self, node: gs.Node) -> bool:
         """Whether every output's size is known and small enough, before anything is computed."""

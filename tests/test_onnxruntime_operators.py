@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime_cases import CASES, Case, model_of, normal
+from onnxruntime_cases import CASES, Case, bytes_of, model_of, normal
+from onnxruntime_layers import LAYERS
 
 import surgeon
 from surgeon.builders.contrib.refused import REASONS
@@ -18,13 +19,14 @@ from surgeon.recipe import Recipe
 from surgeon.runtime import Session, release
 
 RECIPE = Recipe.load("contrib")
+NODES = {**CASES, **LAYERS}
 OPSETS = (13, *(pytest.param(opset, marks=pytest.mark.slow) for opset in (12, 17, 21)))
 
 
 @pytest.mark.parametrize("opset", OPSETS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NODES)
 def test_standard_operators_compute_the_same(name: str, opset: int) -> None:
-    case = CASES[name]
+    case = NODES[name]
     if opset < case.since:
         pytest.skip(f"needs opset {case.since}")
     if case.op == "LayerNormalization" and opset >= 17:
@@ -77,7 +79,10 @@ def test_every_operator_that_the_recipe_refuses_has_its_reason() -> None:
     assert sorted(pattern.operators) == sorted(REASONS)
 
 
-@pytest.mark.parametrize("op", sorted({case.op for case in CASES.values() if case.domain}))
+OPERATORS = {op for rule in RECIPE.rules for node in rule.match.nodes for op in node.operators}
+
+
+@pytest.mark.parametrize("op", sorted(OPERATORS))
 @pytest.mark.parametrize("shape", [[2, 3], [], None])
 def test_a_node_that_lacks_operands_and_attributes_stays(op: str, shape: list[int] | None) -> None:
     for count in (0, 1, 3, 6):
@@ -96,6 +101,27 @@ def test_a_node_that_lacks_operands_and_attributes_stays(op: str, shape: list[in
         except SurgeonError:  # a rewrite of what onnxruntime does not load
             continue
         assert not [miss for miss in report.misses if "Error" in miss.reason]
+
+
+@pytest.mark.parametrize("opset", [13, 21])
+def test_weights_that_4_bits_name_stay_few_bits_where_they_are_many(opset: int) -> None:
+    """They are folded into floats below the limit of what is folded alone."""
+    rows, columns = 2500, 2048
+    case = Case(
+        "MatMulBnb4",
+        {"a": normal(3, columns)},
+        {"b": bytes_of(rows * columns // 2), "m": np.abs(normal(rows * columns // 64))},
+        attributes={"K": columns, "N": rows, "block_size": 64, "quant_type": 1},
+    )
+    proto = model_of(case, opset)
+    proto.graph.output[0].CopyFrom(
+        helper.make_tensor_value_info("y0", TensorProto.FLOAT, [3, rows])
+    )
+    out = surgeon.apply(proto, RECIPE).model.to_proto()
+    kinds = {initializer.data_type for initializer in out.graph.initializer}
+    assert (TensorProto.UINT4 if opset >= 21 else TensorProto.UINT8) in kinds
+    (wanted,), (found,) = (Session(p).run(dict(case.inputs)).values() for p in (proto, out))
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
 
 
 WRITTEN_BY_PYTORCH = [

@@ -24,7 +24,7 @@ def qlinear_conv_as_pairs(draft: Draft, match: Match) -> gs.Tensor:
 def qlinear_matmul_as_pairs(draft: Draft, match: Match) -> gs.Tensor:
     """QLinearMatMul (a, as, az, b, bs, bz, ys, yz): a MatMul; scales of b may be of its columns."""
     node, c = match.root, Bench(draft)
-    if c.facts.of(_scale(c, node, 1)).shape != ():
+    if c.facts.of(scale_of(c, node, 1)).shape != ():
         raise Refused("the scales of its first operand stand along an axis")
     columns = c.rank(node.inputs[3]) - 1
     y = c.op("MatMul", widened(c, node, 0), widened(c, node, 3, axis=columns))
@@ -33,7 +33,7 @@ def qlinear_matmul_as_pairs(draft: Draft, match: Match) -> gs.Tensor:
 
 def bias_of_product(c: Bench, node: gs.Node, bias: gs.Tensor, axis: int = 0) -> gs.Tensor:
     """A bias in whole numbers, in floats: its unit is that of the product of both operands."""
-    scale = c.op("Mul", *(_scale(c, node, index) for index in (1, 4)))
+    scale = c.op("Mul", *(scale_of(c, node, index) for index in (1, 4)))
     return _dequantized(c, bias, scale, None, axis)
 
 
@@ -51,23 +51,25 @@ def widened(c: Bench, node: gs.Node, at: int, axis: int = 0) -> gs.Tensor:
         raise Refused("an operand is missing")
     if c.dtype(x) == _FLOAT:
         return x
-    return _dequantized(c, x, _scale(c, node, at + 1), _zero(c, node, at + 2), axis)
+    return _dequantized(c, x, scale_of(c, node, at + 1), zero_of(c, node, at + 2), axis)
 
 
 def narrowed(c: Bench, node: gs.Node, y: gs.Tensor, at: int) -> gs.Tensor:
     """A result, quantized; its scale and zero point are these operands of the node."""
-    made: gs.Tensor = c.op("QuantizeLinear", y, _scale(c, node, at), _zero(c, node, at + 1))
+    made: gs.Tensor = c.op("QuantizeLinear", y, scale_of(c, node, at), zero_of(c, node, at + 1))
     return made
 
 
-def _scale(c: Bench, node: gs.Node, at: int) -> gs.Tensor:
+def scale_of(c: Bench, node: gs.Node, at: int) -> gs.Tensor:
+    """The scale that a node has at a place: a number, or a vector of several."""
     scale = operand(node, at)
     if scale is None:
         raise Refused("a scale is missing")
     return _number(c, scale)
 
 
-def _zero(c: Bench, node: gs.Node, at: int) -> gs.Tensor | None:
+def zero_of(c: Bench, node: gs.Node, at: int) -> gs.Tensor | None:
+    """The same of a zero point, which may be missing."""
     zero = operand(node, at)
     return None if zero is None else _number(c, zero)
 

@@ -192,16 +192,21 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     ),
     "aten_random": tuple("aten_random".split()),
     "contrib": tuple(
-        "contrib_as_aten contrib_attention contrib_dynamic_quantize_lstm "
+        "contrib_as_aten contrib_attention contrib_bias_add contrib_bias_softmax "
+        "contrib_bias_split_gelu contrib_conv_channels_last contrib_dynamic_quantize_lstm "
         "contrib_dynamic_quantize_matmul contrib_embed_layer_norm contrib_fast_gelu "
         "contrib_fused_conv contrib_fused_gemm contrib_fused_matmul "
-        "contrib_gather_block_quantized contrib_gelu contrib_group_query_attention "
-        "contrib_matmul_integer_to_float "
-        "contrib_matmul_n_bits contrib_matmul_n_bits_exactly contrib_multi_head_attention "
-        "contrib_old_layer_norm contrib_qgemm contrib_qlinear contrib_qlinear_concat "
-        "contrib_qlinear_where contrib_quantize_linear contrib_quick_gelu contrib_refused "
-        "contrib_rms_norm contrib_rotary_embedding contrib_skip_layer_norm "
-        "contrib_skip_rms_norm".split()
+        "contrib_gated_relative_position_bias contrib_gather_block_quantized contrib_gelu "
+        "contrib_gemm_fast_gelu contrib_group_norm contrib_group_query_attention "
+        "contrib_matmul_bnb4 contrib_matmul_integer_to_float contrib_matmul_n_bits "
+        "contrib_matmul_n_bits_exactly contrib_max_pool_of_bytes contrib_multi_head_attention "
+        "contrib_old_layer_norm contrib_older_form contrib_qgemm contrib_qlinear "
+        "contrib_qlinear_concat contrib_qlinear_where contrib_quantize_linear "
+        "contrib_quantized_attention contrib_quantized_conv "
+        "contrib_quantized_embed_layer_norm contrib_quick_gelu contrib_refused "
+        "contrib_relative_position_bias contrib_rms_norm contrib_rotary_embedding "
+        "contrib_skip_group_norm contrib_skip_layer_norm contrib_skip_rms_norm "
+        "contrib_unique".split()
     ),
     "ml": tuple(
         "ml_array_feature_extractor ml_binarizer ml_feature_vectorizer ml_imputer "

@@ -39,6 +39,8 @@ _FORMS: Mapping[str, Form] = MappingProxyType(
         "QLinearAveragePool": Form("AveragePool", (0,)),
         "QGemm": Form("Gemm", (0, 3), 8, int(onnx.TensorProto.FLOAT)),
         "FusedConv": Form("Conv", (0, 1)),
+        "QLinearConv": Form("Conv", (0, 3), 7),
+        "GemmFastGelu": Form("MatMul", (0, 1)),
         "FusedGemm": Form("Gemm", (0, 1)),
         "DynamicQuantizeMatMul": Form("MatMul", (0, 1)),
         "MatMulIntegerToFloat": Form("MatMul", (0, 1), 2),
@@ -116,11 +118,49 @@ def _embedding(question: Question) -> list[Fact] | None:
     return [rows, Fact(int(onnx.TensorProto.INT32), ids[:1]), rows]
 
 
+def _quantized_attention(question: Question) -> list[Fact] | None:
+    """That of `Attention`, in the dtype of its bias."""
+    bias, weights = question.inputs[2], question.shape(1)
+    if bias is None or not weights or not isinstance(weights[-1], int):
+        return None
+    found = _like_first(question, 2, weights[-1] // 3)
+    return found and [Fact(bias.dtype, found[0].shape)]
+
+
+def _quantized_embedding(question: Question) -> list[Fact] | None:
+    found, scale = _embedding(question), question.inputs[8]
+    if found is None or scale is None:
+        return None
+    return [Fact(scale.dtype, found[0].shape), found[1]]
+
+
+def _named_weights(question: Question) -> list[Fact] | None:
+    shape, width = question.shape(0), question.attributes.get("N")
+    return _like_first(question, len(shape or ()) - 1, width if shape else None)
+
+
+def _half_as_wide(question: Question) -> list[Fact] | None:
+    shape = question.shape(0)
+    width = shape[-1] if shape else None
+    return _like_first(question, 2, width // 2 if isinstance(width, int) else None)
+
+
+def _sum(question: Question) -> list[Fact] | None:
+    """A result and the sum that it is of, both like operand 0."""
+    fact = question.inputs[0]
+    return None if fact is None else [Fact(fact.dtype, fact.shape)] * 2
+
+
 _ALONE: Mapping[str, Callable[[Question], list[Fact] | None]] = {
     "Attention": _attention,
+    "BiasSplitGelu": _half_as_wide,
     "DynamicQuantizeLSTM": _lstm,
     "EmbedLayerNormalization": _embedding,
     "FusedMatMul": _product,
+    "MatMulBnb4": _named_weights,
     "MultiHeadAttention": _heads,
+    "QAttention": _quantized_attention,
+    "QEmbedLayerNormalization": _quantized_embedding,
+    "SkipGroupNorm": _sum,
     "TransposeMatMul": _product,
 }

@@ -21,10 +21,15 @@ _SAME_VALUES = frozenset(
 )
 # Operator and operand: the operand whose dim bounds it, and the default axis (None: the smallest).
 _INDICES: Mapping[tuple[str, int], tuple[int, int | None]] = {
+    ("EmbedLayerNormalization", 0): (2, 0),
+    ("EmbedLayerNormalization", 1): (4, 0),
+    ("EmbedLayerNormalization", 8): (3, 0),
     ("Gather", 1): (0, 0),
     ("GatherBlockQuantized", 1): (0, 0),  # which takes rows of zeros beyond
     ("GatherElements", 1): (0, 0),
     ("GatherND", 1): (0, None),
+    ("QEmbedLayerNormalization", 0): (2, 0),
+    ("QEmbedLayerNormalization", 1): (4, 0),
     ("Scatter", 1): (0, 0),
     ("ScatterElements", 1): (0, 0),
     ("ScatterND", 1): (0, None),

@@ -9,8 +9,18 @@ from typing import Any
 
 from surgeon.builders.contrib.as_aten import as_aten
 from surgeon.builders.contrib.attention import attention, multi_head_attention, rotary_embedding
+from surgeon.builders.contrib.diffusion import (
+    bias_add,
+    bias_softmax,
+    bias_split_gelu,
+    conv_channels_last,
+    gemm_fast_gelu,
+    group_norm,
+    skip_group_norm,
+)
 from surgeon.builders.contrib.few_bits import (
     gather_block_quantized,
+    matmul_bnb4,
     matmul_n_bits,
     matmul_n_bits_exactly,
 )
@@ -30,6 +40,11 @@ from surgeon.builders.contrib.normed import (
     skip_layer_norm,
     skip_rms_norm,
 )
+from surgeon.builders.contrib.older_forms import older_form, unique
+from surgeon.builders.contrib.position_bias import (
+    gated_relative_position_bias,
+    relative_position_bias,
+)
 from surgeon.builders.contrib.quantized import (
     dynamic_quantize_lstm,
     dynamic_quantize_matmul,
@@ -40,11 +55,21 @@ from surgeon.builders.contrib.quantized import (
     qlinear_where,
     quantize_linear,
 )
+from surgeon.builders.contrib.quantized_layers import (
+    max_pool_of_bytes,
+    quantized_attention,
+    quantized_conv,
+    quantized_embed_layer_norm,
+)
 from surgeon.builders.contrib.refused import refused
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_as_aten": as_aten,
     "contrib_attention": attention,
+    "contrib_bias_add": bias_add,
+    "contrib_bias_softmax": bias_softmax,
+    "contrib_bias_split_gelu": bias_split_gelu,
+    "contrib_conv_channels_last": conv_channels_last,
     "contrib_dynamic_quantize_lstm": dynamic_quantize_lstm,
     "contrib_dynamic_quantize_matmul": dynamic_quantize_matmul,
     "contrib_embed_layer_norm": embed_layer_norm,
@@ -52,23 +77,35 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_fused_conv": fused_conv,
     "contrib_fused_gemm": fused_gemm,
     "contrib_fused_matmul": fused_matmul,
+    "contrib_gated_relative_position_bias": gated_relative_position_bias,
     "contrib_gather_block_quantized": gather_block_quantized,
     "contrib_gelu": gelu,
+    "contrib_gemm_fast_gelu": gemm_fast_gelu,
+    "contrib_group_norm": group_norm,
     "contrib_group_query_attention": group_query_attention,
+    "contrib_matmul_bnb4": matmul_bnb4,
     "contrib_matmul_integer_to_float": matmul_integer_to_float,
     "contrib_matmul_n_bits": matmul_n_bits,
     "contrib_matmul_n_bits_exactly": matmul_n_bits_exactly,
+    "contrib_max_pool_of_bytes": max_pool_of_bytes,
     "contrib_multi_head_attention": multi_head_attention,
     "contrib_old_layer_norm": old_layer_norm,
+    "contrib_older_form": older_form,
     "contrib_qgemm": qgemm,
     "contrib_qlinear": qlinear,
     "contrib_qlinear_concat": qlinear_concat,
     "contrib_qlinear_where": qlinear_where,
     "contrib_quantize_linear": quantize_linear,
+    "contrib_quantized_attention": quantized_attention,
+    "contrib_quantized_conv": quantized_conv,
+    "contrib_quantized_embed_layer_norm": quantized_embed_layer_norm,
     "contrib_quick_gelu": quick_gelu,
     "contrib_refused": refused,
+    "contrib_relative_position_bias": relative_position_bias,
     "contrib_rms_norm": rms_norm_of_runtime,
     "contrib_rotary_embedding": rotary_embedding,
+    "contrib_skip_group_norm": skip_group_norm,
     "contrib_skip_layer_norm": skip_layer_norm,
     "contrib_skip_rms_norm": skip_rms_norm,
+    "contrib_unique": unique,
 }

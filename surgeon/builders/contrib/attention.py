@@ -44,17 +44,41 @@ def attention(draft: Draft, match: Match) -> Any:
         raise Refused("it turns queries and keys by their places, which is not written here")
     if x is None or weights is None:
         raise Refused("its keys and values come from elsewhere than its input")
-    heads, sizes = whole_number(node, "num_heads"), _widths(c, node, weights)
     whole = draft.op("MatMul", x, weights)
     if bias is not None:
         whole = draft.op("Add", whole, bias)
-    split = draft.op("Split", whole, c.ints(sizes, "sizes"), outputs=3, axis=2)
+    return merged_attention(c, node, whole, weights, mask=mask, past=past, added=added)
+
+
+def merged_attention(
+    c: Bench,
+    node: gs.Node,
+    whole: gs.Tensor,
+    weights: gs.Tensor,
+    *,
+    mask: gs.Tensor | None,
+    past: gs.Tensor | None,
+    added: gs.Tensor | None = None,
+) -> Any:
+    """Attention of queries, keys and values that stand side by side, and its state.
+
+    Args:
+        c: Where it is written.
+        node: `Attention` or `QAttention`, whose attributes say how.
+        whole: What the merged weights give, `[batch, length, channels]`.
+        weights: These weights, `[width, channels]`.
+        mask: Which keys are seen.
+        past: Keys and values before, `[2, batch, heads, length, width]`.
+        added: What is added to the scores.
+    """
+    heads, sizes = whole_number(node, "num_heads"), _widths(c, node, weights)
+    split = c.op("Split", whole, c.ints(sizes, "sizes"), outputs=3, axis=2)
     sides = _Sides(*(_by_heads(c, t, heads, n) for t, n in zip(split, sizes, strict=True)))
     if past is not None:
         before = [c.op("Gather", past, c.number(which, _WHOLE), axis=0) for which in (0, 1)]
         sides = _continued(c, sides, before)
     y = _attended(c, node, sides, mask, added)
-    if len(node.outputs) < 2 or not parts.is_read(draft, node.outputs[1]):
+    if len(node.outputs) < 2 or not parts.is_read(c.draft, node.outputs[1]):
         return y, y
     return y, c.concat([c.unsqueeze(sides.key, [0]), c.unsqueeze(sides.value, [0])], 0)
 
@@ -69,9 +93,9 @@ def multi_head_attention(draft: Draft, match: Match) -> Any:
         raise Refused(_SHARED)
     if any(parts.is_read(draft, t) for t in node.outputs[3:]):
         raise Refused("its scores are read, which are not written here")
-    inputs = [t for t in given if t is not None]
-    if len(inputs) < 3 or [c.rank(t) for t in inputs] not in ([3, 3, 3], [3, 4, 4]):
-        raise Refused("its queries, keys and values are packed into one")
+    inputs = _apart(c, [t for t in given if t is not None])
+    if [c.rank(t) for t in inputs] not in ([3, 3, 3], [3, 4, 4]):
+        raise Refused("its queries, keys and values have ranks that have no form")
     heads = whole_number(node, "num_heads")
     sizes = [_width(c, t, heads) for t in inputs]
     if bias is not None:
@@ -87,6 +111,25 @@ def multi_head_attention(draft: Draft, match: Match) -> Any:
     if past:
         sides = _continued(c, sides, past)
     return _attended(c, node, sides, mask, added), sides.key, sides.value
+
+
+def _apart(c: Bench, inputs: list[gs.Tensor]) -> list[gs.Tensor]:
+    """Queries, keys and values each by themselves, where the last of them are packed into one.
+
+    The packed are `[batch, length, heads, how many, width]`.
+    """
+    if len(inputs) == 3:
+        return inputs
+    *alone, packed = inputs
+    shape, count = c.shape(packed), 4 - len(inputs)
+    if shape is None or len(shape) != 5 or shape[3] != count:
+        raise Refused("how its queries, keys and values are packed into one is not known")
+    heads, width = shape[2], shape[4]
+    if not isinstance(heads, int) or not isinstance(width, int):
+        raise Refused(f"how wide `{packed.name}` is is not known")
+    split = c.op("Split", packed, c.ints([1] * count, "sizes"), outputs=count, axis=3)
+    together = c.ints([0, 0, heads * width], "channels")
+    return [*alone, *(c.op("Reshape", t, together) for t in split)]
 
 
 def _widths(c: Bench, node: gs.Node, weights: gs.Tensor) -> list[int]:

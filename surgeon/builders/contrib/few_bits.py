@@ -21,6 +21,16 @@ from surgeon.rewrite import Draft, Refused
 _BLOCKS = 21  # the opset from which DequantizeLinear has a scale a block, and 4 bits
 _PER_AXIS = 13  # the opset from which it has one a row
 _INT8_ACCURACY = 4
+# The numbers that 4 bits name, by `quant_type`: floats of 4 bits, and quantiles of the normal
+# distribution, as bitsandbytes has them.
+_FP4 = (0.0, 0.005208333333, 2 / 3, 1.0, 1 / 3, 0.5, 1 / 6, 0.25)
+_NF4 = (
+    *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
+    *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
+    *(0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224),
+    *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+)
+_NAMED = {0: (*_FP4, *(-number for number in _FP4)), 1: _NF4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,36 @@ def _is_in_order(draft: Draft, node: gs.Node, groups: gs.Tensor) -> bool:
         return False
     in_order = np.arange(int(node.attrs["K"])) // int(node.attrs["block_size"])
     return np.array_equal(known.reshape(-1), in_order)
+
+
+def matmul_bnb4(draft: Draft, match: Match) -> gs.Tensor:
+    """`com.microsoft.MatMulBnb4 (a, b, absmax)`: a MatMul of weights that 4 bits name.
+
+    Each names one of 16 numbers (QLoRA, https://arxiv.org/abs/2305.14314; the higher bits of a byte
+    come first), times the largest of its block; blocks go on from one row to the next.
+    """
+    node, c = match.root, Bench(draft)
+    rows, columns, size = (whole_number(node, key) for key in ("N", "K", "block_size"))
+    kind = whole_number(node, "quant_type")
+    packed, largest = (_constant(c, node, at).reshape(-1) for at in (1, 2))
+    count = rows * columns
+    if not node.attrs.get("transB", 1):
+        raise Refused("its weight is not turned (`transB` is 0), as training has it")
+    if kind not in _NAMED:
+        raise Refused(f"nothing is known of its `quant_type` {kind}")
+    if packed.size != -(-count // 2) or largest.size != -(-count // size):
+        raise Refused(f"it has {packed.size} bytes and {largest.size} blocks for {count} weights")
+    padded = largest.size * size
+    named = np.zeros(padded, np.uint8)
+    named[:count] = np.stack([packed >> 4, packed & 15], -1).reshape(-1)[:count]
+    held = named.astype(ml_dtypes.uint4) if c.opset >= _BLOCKS else named
+    places = c.cast(draft.constant(held.reshape(-1, size), "places"), int(TYPE.INT32))
+    numbers = draft.constant(np.array(_NAMED[kind], largest.dtype), "numbers")
+    wide = c.op("Mul", c.op("Gather", numbers, places, axis=0), c.column(draft.constant(largest)))
+    if padded > count:
+        wide = c.slice(c.flat(wide), 0, 0, count)
+    matrix = c.op("Reshape", wide, c.ints([rows, columns], "matrix"))
+    return c.op("MatMul", node.inputs[0], c.permute(matrix, [1, 0]))
 
 
 def matmul_n_bits_exactly(draft: Draft, match: Match) -> gs.Tensor:

@@ -94,16 +94,29 @@ def embed_layer_norm(draft: Draft, match: Match) -> Any:
     else:
         length = c.vector([c.size(ids, 1)])
         placed = draft.op("Slice", places, c.ints([0]), length, c.ints([0]))
-    total = draft.op("Add", draft.op("Gather", words, ids, axis=0), placed)
+    named = None
     if segments is not None and kinds is not None:
-        total = draft.op("Add", total, draft.op("Gather", kinds, segments, axis=0))
+        named = draft.op("Gather", kinds, segments, axis=0)
+    total = summed_rows(c, draft.op("Gather", words, ids, axis=0), placed, named)
     eps = float(node.attrs.get("epsilon", 1e-12))
     y = _normalised(draft, total, gamma, beta, eps)
-    read = len(node.outputs) > 1 and parts.is_read(draft, node.outputs[1])
-    return y, _mask_index(c, ids, mask) if read else y, total
+    return y, mask_index(c, node, ids, mask, instead=y), total
 
 
-def _mask_index(c: Bench, ids: gs.Tensor, mask: gs.Tensor | None) -> gs.Tensor:
+def summed_rows(
+    c: Bench, words: gs.Tensor, places: gs.Tensor, kinds: gs.Tensor | None
+) -> gs.Tensor:
+    """What stands for each word: its own row, that of its place, and that of its segment."""
+    total: gs.Tensor = c.op("Add", words, places)
+    return total if kinds is None else c.op("Add", total, kinds)
+
+
+def mask_index(
+    c: Bench, node: gs.Node, ids: gs.Tensor, mask: gs.Tensor | None, *, instead: gs.Tensor
+) -> gs.Tensor:
+    """How many ones each row of the mask has, 0 without one; `instead` where nobody reads it."""
+    if len(node.outputs) < 2 or not parts.is_read(c.draft, node.outputs[1]):
+        return instead
     whole = int(onnx.TensorProto.INT32)
     if mask is None:
         return c.filled([c.size(ids, 0)], 0, whole)

@@ -14,7 +14,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import TYPE, Bench, operand, whole_number
-from surgeon.builders.pairs import along, bias_of_product, narrowed, widened
+from surgeon.builders.pairs import along, bias_of_product, narrowed, scale_of, widened, zero_of
 from surgeon.dims import Dim
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -116,18 +116,23 @@ def dynamic_quantize_matmul(draft: Draft, match: Match) -> gs.Tensor:
     node, c = match.root, Bench(draft)
     a, scale, zero = c.op("DynamicQuantizeLinear", node.inputs[0], outputs=3)
     b, b_scale, b_zero = (operand(node, index) for index in (1, 2, 3))
-    return _product(c, (a, scale, zero), (b, b_scale, b_zero), operand(node, 4))
+    return product_of_bytes(c, (a, scale, zero), (b, b_scale, b_zero), operand(node, 4))
 
 
 def matmul_integer_to_float(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.MatMulIntegerToFloat (a, b, scales, zeros, bias)`."""
     node, c = match.root, Bench(draft)
-    a, b, a_scale, b_scale, a_zero, b_zero, bias = (operand(node, i) for i in range(7))
-    return _product(c, (a, a_scale, a_zero), (b, b_scale, b_zero), bias)
+    a = (node.inputs[0], scale_of(c, node, 2), zero_of(c, node, 4))
+    b = (node.inputs[1], scale_of(c, node, 3), zero_of(c, node, 5))
+    return product_of_bytes(c, a, b, operand(node, 6))
 
 
-def _product(c: Bench, a: Any, b: Any, bias: gs.Tensor | None) -> gs.Tensor:
-    """MatMulInteger and what its result is multiplied by; each operand with scale and zero."""
+def product_of_bytes(c: Bench, a: Any, b: Any, bias: gs.Tensor | None) -> gs.Tensor:
+    """MatMulInteger and what its result is multiplied by; each operand with scale and zero.
+
+    Raises:
+        Refused: Scales stand where a product has no place for them.
+    """
     if c.facts.of(a[1]).shape != ():
         raise Refused("the scales of its first operand stand along an axis")
     if b[1] is None or c.rank(b[1]) > 1:

@@ -15,14 +15,9 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "BeamSearch GreedySearch Sampling WhisperBeamSearch",
     ),
     (
-        "quantizes on its way, as its kernel does and no standard operators do; take the model of "
-        "floats, or quantize it with `quant_format=QuantFormat.QDQ`",
-        "QAttention QEmbedLayerNormalization",
-    ),
-    (
         "has weights packed to a few bits, for which nothing is written; quantize the model of "
         "floats with `quant_format=QuantFormat.QDQ`",
-        "MatMulBnb4 MatMulFpQ4",
+        "MatMulFpQ4",
     ),
     (
         "keeps a cache whose lengths only the caller knows, for which nothing is written; export "

@@ -12,7 +12,7 @@ from typing import Any
 import onnx
 
 from surgeon.reference import plugins
-from surgeon.reference.libraries import caffe2, onnx_trials, openvino, qonnx, tensorrt
+from surgeon.reference.libraries import caffe2, onnx_trials, onnxruntime, openvino, qonnx, tensorrt
 
 Function = Callable[..., Any]
 TABLES: Mapping[str, Mapping[str, Function]] = {
@@ -25,6 +25,7 @@ TABLES: Mapping[str, Mapping[str, Function]] = {
         | dict(onnx_trials.TENSORFLOW),
     ),
     **onnx_trials.EARLY,
+    **dict.fromkeys(onnxruntime.DOMAINS, onnxruntime.TABLE),
     **dict.fromkeys(qonnx.DOMAINS, qonnx.TABLE),
     **dict.fromkeys(tensorrt.DOMAINS, tensorrt.TABLE),
 }
@@ -32,6 +33,8 @@ TABLES: Mapping[str, Mapping[str, Function]] = {
 
 def is_known(node: onnx.NodeProto) -> bool:
     """Whether this is another tool's operator, or a plugin, that is executed here."""
+    if node.domain in onnxruntime.DOMAINS:
+        return onnxruntime.is_known(node)
     return node.op_type in TABLES.get(node.domain, {}) or plugins.is_plugin(node)
 
 
