@@ -27,12 +27,12 @@ _SMALL = 1 << 20  # bytes of a model whose threads would take longer to start th
 EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
 # onnxruntime 1.31 ends the process where one of these is given no step or row, rows of nothing, or
-# (of halves) planes of nothing; for Unique where it has an axis.
+# planes of nothing (of halves no plane either); for Unique where it has an axis.
 _DEADLY_WITHOUT_ELEMENTS = {
-    **{"GRU": "", "LSTM": "", "DynamicQuantizeLSTM": "", "Unique": "axis"},
+    **{"GRU": "", "LSTM": "", "DynamicQuantizeLSTM": "", "QAttention": "", "Unique": "axis"},
     "FeatureVectorizer": "",  # divides by the number of rows
 }
-_DEADLY_WITHOUT_HALVES = "InstanceNormalization"
+_DEADLY_WITHOUT_PLANES = "InstanceNormalization"
 # Einsum divides by the length of an axis, and ConvTranspose over three axes writes to none; TopK
 # shared its rows out, where there might be none.
 _BLIND = frozenset({"Einsum", "ConvTranspose"})
@@ -131,7 +131,7 @@ class Session:
         self._where = str(model) if isinstance(model, Path) else f"graph `{model.graph.name}`"
         nodes = [*every_node(model.graph.node)] if isinstance(model, onnx.ModelProto) else []
         self._deadly = any(map(_is_deadly, nodes))
-        self._deadly_of_halves = any(node.op_type == _DEADLY_WITHOUT_HALVES for node in nodes)
+        self._wants_planes = any(node.op_type == _DEADLY_WITHOUT_PLANES for node in nodes)
         try:
             self._session = _loaded(model, folder, optimise=optimise)
         except Exception as error:  # its exception classes share no base of their own
@@ -150,8 +150,8 @@ class Session:
         """
         names = list(self._names if outputs is None else outputs)
         empty = [v for v in feeds.values() if hasattr(v, "shape") and 0 in np.shape(v)]
-        halves = self._deadly_of_halves and any(v.dtype == np.float16 for v in empty)
-        if halves or (self._deadly and empty):
+        flat = [v for v in empty if v.dtype == np.float16 or 0 in np.shape(v)[1:]]
+        if (self._wants_planes and flat) or (self._deadly and empty):
             raise RunFailed(
                 where=self._where,
                 text="onnxruntime has no steps, rows or planes of nothing, and would end",

@@ -113,13 +113,20 @@ def test_nor_are_those_whose_weights_are_bytes(shape: tuple[int, ...]) -> None:
     assert session.run({"x": np.zeros((4, 3, 1), np.float32)})["y"].shape == (4, 1, 3, 1)
 
 
-def test_planes_of_nothing_are_not_tried() -> None:
+@pytest.mark.parametrize("dtype", ["float16", "float"])
+def test_planes_of_nothing_are_not_tried(dtype: str) -> None:
+    """Of float32 they end the process where they are made inside, not where they are fed."""
     model = parse(
-        """<ir_version: 8, opset_import: ["": 17]> g (float16[n,2,h,w] x) => (float16[n,2,h,w] y)
-        <float16[2] s = {1, 1}, float16[2] b = {0, 0}> { y = InstanceNormalization (x, s, b) }"""
+        f"""<ir_version: 8, opset_import: ["": 17]> g ({dtype}[n,2,h,w] x) => ({dtype}[n,2,h,w] y)
+        <{dtype}[2] s = {{1, 1}}, {dtype}[2] b = {{0, 0}}> {{
+            a = Abs (x)
+            y = InstanceNormalization (a, s, b)
+        }}"""
     )
+    kind = np.float16 if dtype == "float16" else np.float32
     with pytest.raises(RunFailed, match="rows or planes of nothing"):
-        Session(model).run({"x": np.zeros((1, 2, 0, 3), np.float16)})
+        Session(model).run({"x": np.zeros((1, 2, 0, 3), kind)})
+    assert Session(model).run({"x": np.zeros((1, 2, 1, 3), kind)})["y"].shape == (1, 2, 1, 3)
 
 
 def test_unique_rows_of_nothing_are_not_tried() -> None:
