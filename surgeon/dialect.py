@@ -27,7 +27,10 @@ _AttributeRef = gs.Node.AttributeRef
 ATEN = "aten"
 PRIM = "prim"
 # Domains that other tools gave up for a common one.
-_FORMER = dict.fromkeys(("onnx.brevitas", "finn.custom_op.general"), "qonnx.custom_op.general")
+_FORMER = {
+    **dict.fromkeys(("onnx.brevitas", "finn.custom_op.general"), "qonnx.custom_op.general"),
+    "com.vai.quantize": "com.amd.quark",
+}
 WRITTEN = "_written"  # an operator that wrote into its input, whose dtype the result has
 _UNPACKED = "_outputs"  # how many elements of its list the node gives out, each by itself
 _DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}

@@ -147,6 +147,9 @@ _HELD: Mapping[str, str] = {
     "shape_parts": "part_of_shape sizes_as_numbers",
     "shuffled": "shuffled_behind_conv shuffled_first",
     "siblings": "merge_gemms merge_products parts_as_slices slices_as_split split_with_sizes",
+    "quark": (
+        "quark_block_floats quark_dequantize quark_instance_norm quark_quantize quark_refused"
+    ),
     "signs": "levels_with_sign",
     "spectra": "frames_as_conv transform_as_product",
     "spelled": (

@@ -13,6 +13,12 @@ from surgeon.facts.question import Question
 
 _T = onnx.TensorProto
 _ROUNDED = Form("Add", (0, 1))  # as its operand, or as the scales where these have more places
+_QUANTISERS = ("ExtendedQuantizeLinear", "VitisQuantizeLinear")
+_DEQUANTISERS = ("ExtendedDequantizeLinear", "VitisDequantizeLinear")
+_LIKE_FIRST = (
+    *("BFPQuantizeDequantize", "BFPFixNeuron", "MXQuantizeDequantize", "MXFixNeuron"),
+    *("ExtendedInstanceNormalization", "VitisInstanceNormalization"),
+)
 DOMAINS: Mapping[str, Mapping[str, Form]] = MappingProxyType(
     {
         "qonnx.custom_op.general": dict.fromkeys(
@@ -22,6 +28,11 @@ DOMAINS: Mapping[str, Mapping[str, Form]] = MappingProxyType(
             ("FakeQuantize", "GroupNorm", "ExperimentalDetectronGroupNorm", "Normalize", "Swish"),
             Form("Identity", (0,)),
         ),
+        "com.amd.quark": {
+            **dict.fromkeys(_QUANTISERS, Form("Identity", (0,), 2)),
+            **dict.fromkeys(_DEQUANTISERS, Form("Identity", (0,), 1)),
+            **dict.fromkeys(_LIKE_FIRST, Form("Identity", (0,))),
+        },
         "trt": {
             "TRT_FP8QuantizeLinear": Form("Identity", (0,), None, int(_T.FLOAT8E4M3FN)),
             "TRT_INT4QuantizeLinear": Form("Identity", (0,), None, int(_T.INT4)),

@@ -19,7 +19,7 @@ FREE_DOMAINS = frozenset(
     {
         *("aten", "prim", "com.microsoft", "com.microsoft.nchwc", "ai.onnx.legacy"),
         *("TRT", "trt", "mmcv", "caffe2", "org.pytorch._caffe2", "qonnx.custom_op.general"),
-        *("org.openvinotoolkit", "autograd", "dropped", "tensorflow"),
+        *("com.amd.quark", "org.openvinotoolkit", "autograd", "dropped", "tensorflow"),
     }
 )
 """Domains in the normal form, of runtimes or of other tools, that ONNX has no schemas for."""

@@ -13,7 +13,8 @@ from surgeon.notation import (
 
 ASKED = "asked for"  # in the place of `exact`: a change, which promises nothing
 _REFUSING = frozenset(
-    {"contrib_refused", "ml_refused", "plugin_refused", "refused_by_name", "trt_refused"}
+    {"contrib_refused", "ml_refused", "plugin_refused", "quark_refused"}
+    | {"refused_by_name", "trt_refused"}
 )
 
 

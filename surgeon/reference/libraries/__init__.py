@@ -12,7 +12,15 @@ from typing import Any
 import onnx
 
 from surgeon.reference import plugins
-from surgeon.reference.libraries import caffe2, onnx_trials, onnxruntime, openvino, qonnx, tensorrt
+from surgeon.reference.libraries import (
+    caffe2,
+    onnx_trials,
+    onnxruntime,
+    openvino,
+    qonnx,
+    quark,
+    tensorrt,
+)
 
 Function = Callable[..., Any]
 TABLES: Mapping[str, Mapping[str, Function]] = {
@@ -27,6 +35,7 @@ TABLES: Mapping[str, Mapping[str, Function]] = {
     **onnx_trials.EARLY,
     **dict.fromkeys(onnxruntime.DOMAINS, onnxruntime.TABLE),
     **dict.fromkeys(qonnx.DOMAINS, qonnx.TABLE),
+    **dict.fromkeys(quark.DOMAINS, quark.TABLE),
     **dict.fromkeys(tensorrt.DOMAINS, tensorrt.TABLE),
 }
 
