@@ -19,6 +19,15 @@ UNEVEN = [
     *(0.01171875, 1e-3, -1e-3, 0.0),
 ]
 ODD = [np.inf, -np.nan, 1.5, 0.3, -0.07, -np.inf, 3e38, 1e-40]
+MIXED = [1.0, -0.3, 2.7, -5.1, 0.06, -0.0009, 3.3, 0.0]
+FEW_BITS = {
+    "fp8_e5m2": [1, -0.3125, 2.5, -5, 0.0625, -0.0008544921875, 3.5, 0],
+    "fp8_e4m3": [1, -0.3125, 2.75, -5, 0.05859375, -0.00091552734375, 3.25, 0],
+    "fp6_e3m2": [1, -0.3125, 2.5, -5, 0.0625, 0, 3.5, 0],
+    "fp6_e2m3": [1, -0.25, 2.75, -5, 0, 0, 3.25, 0],
+    "fp4_e2m1": [1, -0.5, 3, -6, 0, 0, 3, 0],
+    "int8": [1, -0.3125, 2.6875, -5.125, 0.0625, 0, 3.3125, 0],
+}
 BLOCKS = [
     (
         {"rounding_mode": 0},
@@ -69,6 +78,15 @@ def test_blocks_of_floats_are_those_of_its_kernel(place: int) -> None:
     assert result.report.status == "equivalent"
     (found,) = Session(result.model.to_proto()).run({"x": x}).values()
     np.testing.assert_array_equal(found, np.array([wanted], np.float32))
+
+
+@pytest.mark.parametrize("kind", FEW_BITS)
+def test_microscaling_is_that_of_its_kernel(kind: str) -> None:
+    x = np.array([MIXED], np.float32)
+    to = onnx.TensorProto.FLOAT
+    model = model_of("MXQuantizeDequantize", x, [], to, 13, element_dtype=kind)
+    (found,) = Session(surgeon.apply(model, "quark").model.to_proto()).run({"x": x}).values()
+    np.testing.assert_array_equal(found, np.array([FEW_BITS[kind]], np.float32))
 
 
 @pytest.mark.parametrize("opset", [13, 21])

@@ -7,6 +7,7 @@ What they compute is told by the kernels that Quark brings along
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,16 @@ _WORDS_SINCE = 21  # the opset from which QuantizeLinear has 16 bits
 _LOWEST = 2.0**-127  # what the exponent 0 of a float stands for
 _SIGN_AND_EXPONENT = 9  # bits of a block float that are no mantissa
 _AWAY, _UP, _EVEN = range(3)  # how halves are rounded, by `rounding_mode`
+# Elements of microscaling formats: their lowest exponent, bits of a mantissa without the leading
+# one, the highest exponent, and the largest.
+_ELEMENTS = {
+    "fp8_e5m2": (-14, 2, 15, 57344.0),
+    "fp8_e4m3": (-6, 3, 8, 448.0),
+    "fp6_e3m2": (-2, 2, 4, 28.0),
+    "fp6_e2m3": (0, 3, 2, 7.5),
+    "fp4_e2m1": (0, 1, 2, 6.0),
+    "int8": (0, 6, 0, 127 / 64),
+}
 
 
 def quark_quantize(draft: Draft, match: Match) -> gs.Tensor:
@@ -91,14 +102,84 @@ def _name(dtype: int) -> str:
 def quark_block_floats(draft: Draft, match: Match) -> gs.Tensor:
     """`BFPQuantizeDequantize (x)`: mantissas of a block go by the exponent of its largest.
 
-    A step is 2^(e - m + 2), e the largest exponent of the block and m the bits of a mantissa with
-    its sign; what is infinite or no number stays.
+    A step is 2^(e - m + 1), e the largest exponent of the block and m the bits of a mantissa
+    without its sign; what is infinite or no number stays.
     """
     node, c = match.root, Bench(draft)
-    x, bits, size = node.inputs[0], *_scheme(node)
+    said = node.attrs
+    if str(said.get("bfp_method", "to_bfp")) != "to_bfp":
+        raise Refused(f"blocks by `{said['bfp_method']}` are not written here")
+    for key in ("use_compiler_version_cpu_kernel", "convert_to_bfloat_before_bfp"):
+        if said.get(key):
+            raise Refused(f"`{key}` is not written here")
+    bits = int(said.get("bit_width", 16)) - _SIGN_AND_EXPONENT
+    if not 1 <= bits <= 22:
+        raise Refused(f"mantissas of {bits} bits have no form")
+    mode = _rounding(node)
+
+    def rounded(blocks: gs.Tensor, power: gs.Tensor) -> gs.Tensor:
+        step, high = (
+            c.op("Mul", power, c.number(factor, _FLOAT))
+            for factor in (2.0 ** (1 - bits), 2 - 2.0 ** (1 - bits))
+        )
+        y = c.op("Mul", _whole(c, c.op("Div", blocks, step), mode), step)
+        return c.op("Max", c.op("Min", y, high), c.op("Neg", high))
+
+    return _by_blocks(c, node, 8, rounded)
+
+
+def quark_few_bits(draft: Draft, match: Match) -> gs.Tensor:
+    """`MXQuantizeDequantize (x)`: floats of few bits, or bytes, times a power of two a block.
+
+    That power is the one below the largest of the block, less what the elements' own exponents
+    reach (OCP Microscaling Formats 1.0).
+    """
+    node, c = match.root, Bench(draft)
+    kind = str(node.attrs.get("element_dtype", "int8"))
+    if kind not in _ELEMENTS:
+        raise Refused(f"nothing is known of elements of {kind!r}")
+    lowest, bits, reach, most = _ELEMENTS[kind]
+    mode = _EVEN if kind != "int8" else _rounding(node)
+
+    def rounded(blocks: gs.Tensor, power: gs.Tensor) -> gs.Tensor:
+        scale = c.op("Mul", power, c.number(2.0**-reach, _FLOAT))
+        x = c.op("Div", blocks, scale)
+        if kind == "int8":
+            step: gs.Tensor = c.number(2.0**-bits, _FLOAT)
+        else:
+            own = _power_below(c, c.op("Max", c.op("Abs", x), c.number(2.0**lowest, _FLOAT)))
+            step = c.op("Mul", own, c.number(2.0**-bits, _FLOAT))
+        y = c.op("Mul", _whole(c, c.op("Div", x, step), mode), step)
+        low = -2.0 if kind == "int8" else -most  # bytes reach one further down
+        y = c.op("Max", c.op("Min", y, c.number(most, _FLOAT)), c.number(low, _FLOAT))
+        return c.op("Mul", y, scale)
+
+    return _by_blocks(c, node, 32, rounded)
+
+
+def _rounding(node: gs.Node) -> int:
+    mode = node.attrs.get("rounding_mode", _AWAY)
+    if mode not in (_AWAY, _UP, _EVEN):
+        raise Refused(f"nothing is known of its `rounding_mode` {mode}")
+    return int(mode)
+
+
+def _by_blocks(
+    c: Bench, node: gs.Node, usual: int, rounded: Callable[[gs.Tensor, gs.Tensor], gs.Tensor]
+) -> gs.Tensor:
+    """What is rounded block by block along an axis, whose last block zeros fill up.
+
+    Args:
+        c: Where it is written.
+        node: The quantiser.
+        usual: How many values a block has where the node does not say.
+        rounded: Makes blocks, `[..., blocks, size]`, of themselves and the power of two below the
+            largest of each, `[..., blocks, 1]`.
+    """
+    x, size = node.inputs[0], int(node.attrs.get("block_size", usual))
     rank, shape = c.rank(x), c.shape(x)
-    if not rank or shape is None:
-        raise Refused("it has no axis, or its shape is not known")
+    if not rank or shape is None or size < 1:
+        raise Refused("it has no axis, its shape is not known, or its blocks have no size")
     if all(dim == 1 for dim in shape):
         return c.op("Identity", x)
     if not any(isinstance(dim, int) and dim > 1 for dim in shape):
@@ -116,42 +197,22 @@ def quark_block_floats(draft: Draft, match: Match) -> gs.Tensor:
         lines = c.op("Pad", lines, pads, c.number(0, _FLOAT))
     outer = c.sizes(lines)[:-1]
     blocks = c.reshape(lines, [*outer, (length + missing) // size, size])
-    rounded = c.reshape(_rounded(c, node, blocks, bits), [*outer, length + missing])
+    finite, power = _largest_power(c, blocks)
+    y = c.where(finite, rounded(blocks, power), blocks)
+    y = c.reshape(y, [*outer, length + missing])
     if missing:
-        rounded = c.slice(rounded, rank - 1, 0, length)
-    return c.cast(c.permute(rounded, order), c.dtype(x))
+        y = c.slice(y, rank - 1, 0, length)
+    return c.cast(c.permute(y, order), c.dtype(x))
 
 
-def _scheme(node: gs.Node) -> tuple[int, int]:
-    """Bits of a mantissa without its sign, and how many values a block has."""
-    said = node.attrs
-    if str(said.get("bfp_method", "to_bfp")) != "to_bfp":
-        raise Refused(f"blocks by `{said['bfp_method']}` are not written here")
-    for key in ("use_compiler_version_cpu_kernel", "convert_to_bfloat_before_bfp"):
-        if said.get(key):
-            raise Refused(f"`{key}` is not written here")
-    bits, size = int(said.get("bit_width", 16)) - _SIGN_AND_EXPONENT, int(said.get("block_size", 8))
-    if not 1 <= bits <= 22 or size < 1 or said.get("rounding_mode", _AWAY) not in range(3):
-        raise Refused("its bits, its blocks or its rounding have no form")
-    return bits, size
-
-
-def _rounded(c: Bench, node: gs.Node, blocks: gs.Tensor, bits: int) -> gs.Tensor:
-    number = c.number
+def _largest_power(c: Bench, blocks: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
+    """What of blocks is finite, and the power of two below the largest of each that is."""
     size = c.op("Abs", blocks)
-    finite = c.op("Less", size, number(math.inf, _FLOAT))
-    largest = c.op(
-        "ReduceMax",
-        c.where(finite, size, number(0.0, _FLOAT)),
-        c.ints([c.rank(blocks) - 1], "axes"),
-        keepdims=1,
-    )
-    power = _power_below(c, c.op("Max", largest, number(_LOWEST, _FLOAT)))
-    step = c.op("Mul", power, number(2.0 ** (1 - bits), _FLOAT))
-    high = c.op("Mul", power, number(2 - 2.0 ** (1 - bits), _FLOAT))
-    levels = _whole(c, c.op("Div", blocks, step), int(node.attrs.get("rounding_mode", _AWAY)))
-    y = c.op("Max", c.op("Min", c.op("Mul", levels, step), high), c.op("Neg", high))
-    return c.where(finite, y, blocks)
+    finite = c.op("Less", size, c.number(math.inf, _FLOAT))
+    counted = c.where(finite, size, c.number(0.0, _FLOAT))
+    axes = c.ints([c.rank(blocks) - 1], "axes")
+    largest = c.op("ReduceMax", counted, axes, keepdims=1)
+    return finite, _power_below(c, c.op("Max", largest, c.number(_LOWEST, _FLOAT)))
 
 
 def _power_below(c: Bench, x: gs.Tensor) -> gs.Tensor:
@@ -185,10 +246,7 @@ def quark_instance_norm(draft: Draft, match: Match) -> gs.Tensor:
 
 def quark_refused(draft: Draft, match: Match) -> Any:
     """Nothing: says why the operator stays."""
-    what = {
-        "ExtendedLSTM": "quantizes its state at each step, as AMD's hardware does",
-        "VitisLSTM": "quantizes its state at each step, as AMD's hardware does",
-        "MXFixNeuron": "rounds blocks to floats of few bits, which is not written here",
-        "MXQuantizeDequantize": "rounds blocks to floats of few bits, which is not written here",
-    }
-    raise Refused(f"`{match.root.op}` {what[match.root.op]}; take the model of floats")
+    raise Refused(
+        f"`{match.root.op}` quantizes its state at each step, as AMD's hardware does; take the "
+        "model of floats"
+    )

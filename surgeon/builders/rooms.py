@@ -148,7 +148,8 @@ _HELD: Mapping[str, str] = {
     "shuffled": "shuffled_behind_conv shuffled_first",
     "siblings": "merge_gemms merge_products parts_as_slices slices_as_split split_with_sizes",
     "quark": (
-        "quark_block_floats quark_dequantize quark_instance_norm quark_quantize quark_refused"
+        "quark_block_floats quark_dequantize quark_few_bits quark_instance_norm quark_quantize "
+        "quark_refused"
     ),
     "signs": "levels_with_sign",
     "spectra": "frames_as_conv transform_as_product",

@@ -66,25 +66,61 @@ def block_floats(said: Said, x: Array) -> Array:
     plain = said.get("bfp_method", "to_bfp") == "to_bfp"
     if not plain or said.get("use_compiler_version_cpu_kernel"):
         raise Unsuited("its blocks are not the plain ones")
+    mantissa = said.get("bit_width", 16) - 9
+    if said.get("convert_to_bfloat_before_bfp") and x.size > 1:
+        x = x.astype(np.float32).astype(ml_dtypes.bfloat16).astype(x.dtype)
+
+    def rounded(blocks: Array, exponent: Array) -> Array:
+        step = np.ldexp(1.0, exponent - mantissa + 1)
+        most = np.ldexp(2.0, exponent) - step
+        levels = _ROUNDINGS[said.get("rounding_mode", 0)](blocks / step)
+        return np.asarray(np.clip(levels * step, -most, most))
+
+    return _by_blocks(said, x, 8, rounded)
+
+
+_FLOATS = {  # what numpy calls them, and the highest exponent
+    "fp8_e5m2": (ml_dtypes.float8_e5m2, 15),
+    "fp8_e4m3": (ml_dtypes.float8_e4m3fn, 8),
+    "fp6_e3m2": (ml_dtypes.float6_e3m2fn, 4),
+    "fp6_e2m3": (ml_dtypes.float6_e2m3fn, 2),
+    "fp4_e2m1": (ml_dtypes.float4_e2m1fn, 2),
+}
+
+
+def microscaling(said: Said, x: Array) -> Array:
+    kind = said.get("element_dtype", "int8")
+    if kind != "int8" and kind not in _FLOATS:
+        raise Unsuited(f"its elements are of {kind}")
+
+    def rounded(blocks: Array, exponent: Array) -> Array:
+        if kind == "int8":
+            units = _ROUNDINGS[said.get("rounding_mode", 0)](np.ldexp(blocks, 6 - exponent))
+            return np.asarray(np.ldexp(np.clip(units, -128, 127), exponent - 6))
+        dtype, highest = _FLOATS[kind]
+        most = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+        elements = np.clip(np.ldexp(blocks, highest - exponent), -most, most)
+        return np.asarray(np.ldexp(elements.astype(dtype).astype(np.float64), exponent - highest))
+
+    return _by_blocks(said, x, 32, rounded)
+
+
+def _by_blocks(said: Said, x: Array, usual: int, rounded: Callable[[Array, Array], Array]) -> Array:
+    """Blocks along an axis, each rounded by the exponent of its largest; one element stays."""
     if x.size == 1:
         return x
-    wide = x.astype(np.float32)
-    if said.get("convert_to_bfloat_before_bfp"):
-        wide = wide.astype(ml_dtypes.bfloat16).astype(np.float32)
-    size, mantissa = said.get("block_size", 8), said.get("bit_width", 16) - 9
-    lines = np.moveaxis(wide, said.get("axis", 1) if x.ndim > 1 else 0, -1)
+    axis = said.get("axis", 1) if x.ndim > 1 else 0
+    size = said.get("block_size", usual)
+    lines = np.moveaxis(x.astype(np.float64), axis, -1)
     length = lines.shape[-1]
     padded = np.pad(lines, [(0, 0)] * (x.ndim - 1) + [(0, -length % size)])
-    blocks = padded.reshape(*lines.shape[:-1], -1, size).astype(np.float64)
-    counted = np.where(np.isfinite(blocks), np.abs(blocks), 0).max(-1, keepdims=True)
-    exponent = np.where(counted > 0, np.frexp(np.where(counted > 0, counted, 1))[1] - 1, -127)
-    exponent = np.maximum(exponent, -127)
-    step = np.ldexp(1.0, exponent - mantissa + 1)
-    most = np.ldexp(2.0, exponent) - step
-    levels = _ROUNDINGS[said.get("rounding_mode", 0)](blocks / step)
-    y = np.where(np.isfinite(blocks), np.clip(levels * step, -most, most), blocks)
-    y = y.reshape(padded.shape)[..., :length].astype(x.dtype)
-    return np.moveaxis(y, -1, said.get("axis", 1) if x.ndim > 1 else 0)
+    blocks = padded.reshape(*lines.shape[:-1], -1, size)
+    finite = np.isfinite(blocks)
+    largest = np.where(finite, np.abs(blocks), 0).max(-1, keepdims=True)
+    exponent = np.where(largest > 0, np.frexp(largest)[1] - 1, -127)
+    y = rounded(np.where(finite, blocks, 0), np.maximum(exponent, -127))
+    y = np.where(finite, y, blocks).reshape(padded.shape)[..., :length]
+    return np.moveaxis(y, -1, axis).astype(x.dtype)
 
 
 def instance_norm(said: Said, x: Array, gamma: Array, beta: Array) -> Array:
@@ -111,6 +147,8 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "ExtendedDequantizeLinear": dequantize,
     "ExtendedInstanceNormalization": instance_norm,
     "ExtendedQuantizeLinear": quantize,
+    "MXFixNeuron": microscaling,
+    "MXQuantizeDequantize": microscaling,
     "VitisDequantizeLinear": dequantize,
     "VitisInstanceNormalization": instance_norm,
     "VitisQuantizeLinear": quantize,
