@@ -47,6 +47,11 @@ BLOCKS = [
         [1, -0.5, 0, 0, 3.5, -4, 0, -7, 0, 0, -0.0009765625, 0],
     ),
     (
+        {"bfp_method": "to_bfp_prime", "bit_width": 13, "rounding_mode": 2},
+        MIXED,
+        [1, -0.25, 2.5, -5, 0, 0, 3.25, 0],
+    ),
+    (
         {"rounding_mode": 2, "block_size": 4},
         ODD,
         [np.inf, np.nan, 1.5, 0.296875, 0, -np.inf, 3.00405527047391e38, 0],

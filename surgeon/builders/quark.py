@@ -27,6 +27,7 @@ _HALVES = frozenset({_HALF, int(TYPE.BFLOAT16)})
 _WORDS_SINCE = 21  # the opset from which QuantizeLinear has 16 bits
 _LOWEST = 2.0**-127  # what the exponent 0 of a float stands for
 _SIGN_AND_EXPONENT = 9  # bits of a block float that are no mantissa
+_PRIME = ("to_bfp_prime", "to_bfp_prime_shared")  # the second is what it was called
 _AWAY, _UP, _EVEN = range(3)  # how halves are rounded, by `rounding_mode`
 # Elements of microscaling formats: their lowest exponent, bits of a mantissa without the leading
 # one, the highest exponent, and the largest.
@@ -103,12 +104,14 @@ def quark_block_floats(draft: Draft, match: Match) -> gs.Tensor:
     """`BFPQuantizeDequantize (x)`: mantissas of a block go by the exponent of its largest.
 
     A step is 2^(e - m + 1), e the largest exponent of the block and m the bits of a mantissa
-    without its sign; what is infinite or no number stays.
+    without its sign; what is infinite or no number stays. By `to_bfp_prime` parts of a block may
+    have an exponent that is a little less, and what is no number takes its block with it.
     """
     node, c = match.root, Bench(draft)
     said = node.attrs
-    if str(said.get("bfp_method", "to_bfp")) != "to_bfp":
-        raise Refused(f"blocks by `{said['bfp_method']}` are not written here")
+    method = str(said.get("bfp_method", "to_bfp"))
+    if method not in ("to_bfp", *_PRIME):
+        raise Refused(f"nothing is known of blocks by `{method}`")
     for key in ("use_compiler_version_cpu_kernel", "convert_to_bfloat_before_bfp"):
         if said.get(key):
             raise Refused(f"`{key}` is not written here")
@@ -125,7 +128,20 @@ def quark_block_floats(draft: Draft, match: Match) -> gs.Tensor:
         y = c.op("Mul", _whole(c, c.op("Div", blocks, step), mode), step)
         return c.op("Max", c.op("Min", y, high), c.op("Neg", high))
 
-    return _by_blocks(c, node, 8, rounded)
+    def by_parts(blocks: gs.Tensor, power: gs.Tensor) -> gs.Tensor:
+        size, least = int(said.get("sub_block_size", 2)), int(said.get("block_size", 8))
+        if size < 1 or least % size:
+            raise Refused(f"parts of {size} do not go into blocks of {least}")
+        less = 2.0 ** -((1 << int(said.get("sub_block_shift_bits", 1))) - 1)
+        outer = c.sizes(blocks)[:-1]
+        tiny = c.op("Less", c.op("Abs", blocks), c.number(2 * _LOWEST, _FLOAT))
+        kept = c.where(tiny, c.number(0.0, _FLOAT), blocks)
+        parts = c.reshape(kept, [*outer, least // size, size])
+        whole = c.op("Mul", c.unsqueeze(power, [c.rank(power)]), c.number(less, _FLOAT))
+        own = c.op("Max", _largest_power(c, parts)[1], whole)
+        return c.reshape(rounded(parts, own), c.sizes(blocks))
+
+    return _by_blocks(c, node, 8, by_parts if method in _PRIME else rounded, method in _PRIME)
 
 
 def quark_few_bits(draft: Draft, match: Match) -> gs.Tensor:
@@ -165,7 +181,11 @@ def _rounding(node: gs.Node) -> int:
 
 
 def _by_blocks(
-    c: Bench, node: gs.Node, usual: int, rounded: Callable[[gs.Tensor, gs.Tensor], gs.Tensor]
+    c: Bench,
+    node: gs.Node,
+    usual: int,
+    rounded: Callable[[gs.Tensor, gs.Tensor], gs.Tensor],
+    spreads: bool = False,
 ) -> gs.Tensor:
     """What is rounded block by block along an axis, whose last block zeros fill up.
 
@@ -175,6 +195,7 @@ def _by_blocks(
         usual: How many values a block has where the node does not say.
         rounded: Makes blocks, `[..., blocks, size]`, of themselves and the power of two below the
             largest of each, `[..., blocks, 1]`.
+        spreads: Whether what is infinite or no number makes its whole block no number.
     """
     x, size = node.inputs[0], int(node.attrs.get("block_size", usual))
     rank, shape = c.rank(x), c.shape(x)
@@ -198,7 +219,13 @@ def _by_blocks(
     outer = c.sizes(lines)[:-1]
     blocks = c.reshape(lines, [*outer, (length + missing) // size, size])
     finite, power = _largest_power(c, blocks)
-    y = c.where(finite, rounded(blocks, power), blocks)
+    axes = c.ints([rank], "axes")
+    y = rounded(blocks, power)
+    if spreads:
+        all_finite = c.op("ReduceMin", c.cast(finite, _FLOAT), axes, keepdims=1)
+        y = c.where(c.cast(all_finite, int(TYPE.BOOL)), y, c.number(math.nan, _FLOAT))
+    else:
+        y = c.where(finite, y, blocks)
     y = c.reshape(y, [*outer, length + missing])
     if missing:
         y = c.slice(y, rank - 1, 0, length)

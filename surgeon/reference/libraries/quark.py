@@ -63,9 +63,10 @@ _ROUNDINGS: tuple[Callable[[Array], Array], ...] = (_away, _up, np.rint)
 
 
 def block_floats(said: Said, x: Array) -> Array:
-    plain = said.get("bfp_method", "to_bfp") == "to_bfp"
-    if not plain or said.get("use_compiler_version_cpu_kernel"):
-        raise Unsuited("its blocks are not the plain ones")
+    method = said.get("bfp_method", "to_bfp")
+    primes = method in ("to_bfp_prime", "to_bfp_prime_shared")
+    if (method != "to_bfp" and not primes) or said.get("use_compiler_version_cpu_kernel"):
+        raise Unsuited("nothing is known of its blocks")
     mantissa = said.get("bit_width", 16) - 9
     if said.get("convert_to_bfloat_before_bfp") and x.size > 1:
         x = x.astype(np.float32).astype(ml_dtypes.bfloat16).astype(x.dtype)
@@ -76,7 +77,15 @@ def block_floats(said: Said, x: Array) -> Array:
         levels = _ROUNDINGS[said.get("rounding_mode", 0)](blocks / step)
         return np.asarray(np.clip(levels * step, -most, most))
 
-    return _by_blocks(said, x, 8, rounded)
+    def by_parts(blocks: Array, exponent: Array) -> Array:
+        """Each part by its own largest, but not more than what the bits of a shift can say."""
+        blocks = np.where(np.abs(blocks) < 2.0**-126, 0, blocks)
+        parts = blocks.reshape(*blocks.shape[:-1], -1, said.get("sub_block_size", 2))
+        most = (1 << said.get("sub_block_shift_bits", 1)) - 1
+        own = np.maximum(_exponents(parts), exponent[..., None] - most)
+        return rounded(parts, own).reshape(blocks.shape)
+
+    return _by_blocks(said, x, 8, by_parts if primes else rounded, spreads=primes)
 
 
 _FLOATS = {  # what numpy calls them, and the highest exponent
@@ -105,8 +114,24 @@ def microscaling(said: Said, x: Array) -> Array:
     return _by_blocks(said, x, 32, rounded)
 
 
-def _by_blocks(said: Said, x: Array, usual: int, rounded: Callable[[Array, Array], Array]) -> Array:
-    """Blocks along an axis, each rounded by the exponent of its largest; one element stays."""
+def _exponents(blocks: Array) -> Array:
+    """That of the largest of each; a float that is not normal has the lowest."""
+    largest = np.abs(blocks).max(-1, keepdims=True)
+    return np.maximum(np.where(largest > 0, np.frexp(largest)[1] - 1, -127), -127)
+
+
+def _by_blocks(
+    said: Said,
+    x: Array,
+    usual: int,
+    rounded: Callable[[Array, Array], Array],
+    *,
+    spreads: bool = False,
+) -> Array:
+    """Blocks along an axis, each rounded by the exponent of its largest; one element stays.
+
+    What is infinite or no number stays too, or makes its whole block no number.
+    """
     if x.size == 1:
         return x
     axis = said.get("axis", 1) if x.ndim > 1 else 0
@@ -116,10 +141,13 @@ def _by_blocks(said: Said, x: Array, usual: int, rounded: Callable[[Array, Array
     padded = np.pad(lines, [(0, 0)] * (x.ndim - 1) + [(0, -length % size)])
     blocks = padded.reshape(*lines.shape[:-1], -1, size)
     finite = np.isfinite(blocks)
-    largest = np.where(finite, np.abs(blocks), 0).max(-1, keepdims=True)
-    exponent = np.where(largest > 0, np.frexp(largest)[1] - 1, -127)
-    y = rounded(np.where(finite, blocks, 0), np.maximum(exponent, -127))
-    y = np.where(finite, y, blocks).reshape(padded.shape)[..., :length]
+    counted = np.where(finite, blocks, 0)
+    y = rounded(counted, _exponents(counted))
+    if spreads:
+        y = np.where(finite.all(-1, keepdims=True), y, np.nan)
+    else:
+        y = np.where(finite, y, blocks)
+    y = y.reshape(padded.shape)[..., :length]
     return np.moveaxis(y, -1, axis).astype(x.dtype)
 
 
