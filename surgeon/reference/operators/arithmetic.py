@@ -179,7 +179,7 @@ def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: float) -> Array:
 
 def lerp(self: Array, end: Array, weight: Any) -> Array:
     a, b, dtype = common(self, end)
-    return cut(between(a, b, tensor(weight).astype(np.float64)), dtype)
+    return cut(between(a, b, tensor(weight).astype(a.dtype)), dtype)
 
 
 def negative(self: Array) -> Array:

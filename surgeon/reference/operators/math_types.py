@@ -33,6 +33,13 @@ def _joined(dtypes: list[np.dtype[Any]]) -> np.dtype[Any] | None:
     return found
 
 
+def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The complex dtype of which a float's are the parts."""
+    if dtype.name not in ("float32", "float64"):
+        raise Unsuited(f"numpy has no complex values of {dtype.name}")
+    return np.result_type(dtype, np.complex64)
+
+
 def result_type(*operands: Any) -> np.dtype[Any]:
     """The common dtype: tensors with dimensions, then those without, then Python's numbers.
 
@@ -47,8 +54,8 @@ def result_type(*operands: Any) -> np.dtype[Any]:
             dimensioned.append(array.dtype)
         elif isinstance(operand, Computed):
             bare.append(array.dtype)
-        elif array.dtype == np.float64:
-            numbers.append(np.dtype(np.float32))
+        elif array.dtype in (np.float64, np.complex128):
+            numbers.append(np.dtype(np.float32 if array.dtype == np.float64 else np.complex64))
         elif array.dtype in (np.int64, np.bool_):
             numbers.append(array.dtype)
         else:
@@ -56,8 +63,10 @@ def result_type(*operands: Any) -> np.dtype[Any]:
     found: np.dtype[Any] | None = None
     for level in (dimensioned, bare, numbers):
         joined = _joined(level)
-        if joined is not None and (found is None or _kind(joined) > _kind(found)):
-            found = joined
+        if joined is None or (found is not None and _kind(joined) <= _kind(found)):
+            continue
+        is_widened = found is not None and _kind(found) == 2 and _kind(joined) == 3
+        found = _complex(found) if found is not None and is_widened else joined
     if found is None:
         raise Unsuited("there are no operands")
     return found
