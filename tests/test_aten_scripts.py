@@ -13,6 +13,7 @@ import pytest
 
 import surgeon
 from surgeon.errors import SurgeonError, VerifyError
+from surgeon.reference import Reference
 
 ROWS = np.arange(12, dtype=np.float32).reshape(4, 3)
 MORE = np.full(3, 7, np.float32)
@@ -283,3 +284,43 @@ def test_numbers_out_of_a_list_go_into_standard_operators() -> None:
     result = surgeon.apply(model, "aten")
     assert result.report.verdict is not None
     assert result.report.verdict.status == "equivalent"
+
+
+@pytest.mark.parametrize(
+    ("operator", "overload", "second"),
+    [
+        ("mul", "left_t", "int64 b"),
+        ("eq", "int_list", "int64[M] b"),
+        ("ne", "int_list", "int64[M] b"),
+        ("index", "list_int", "int64 b"),
+    ],
+)
+def test_what_python_does_with_lists_is_not_what_tensors_do(
+    operator: str, overload: str, second: str
+) -> None:
+    """[1, 2] * 2 has four elements, and two lists are equal or not as a whole."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g (int64[N] a, {second}) => (int64[K] y) {{
+          y = org.pytorch.aten.ATen
+            <operator = "{operator}", overload_name = "{overload}"> (a, b)
+        }}"""
+    )
+    with pytest.raises(SurgeonError, match="is TorchScript's own, on lists"):
+        surgeon.apply(model, "aten", verify=False)
+    feeds = {"a": np.array([1, 2]), "b": np.array([2] if "[" in second else 2)}
+    with pytest.raises(SurgeonError, match="is of Python's lists"):
+        Reference(model).run(feeds)
+
+
+def test_the_first_of_what_may_be_a_list_is_not_the_list() -> None:
+    """Old files write an element of a list of one as that element and a place."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17, "my.domain": 1, "org.pytorch.aten": 1]>
+        g (float[N] x) => (float[K] y) <int64 zero = {0}> {
+          s = my.domain.Parts (x)
+          y = org.pytorch.aten.ATen <operator = "__getitem__"> (s, zero)
+        }"""
+    )
+    with pytest.raises(SurgeonError, match="whether `s` is a list or its only element is not"):
+        surgeon.apply(model, "aten", verify=False)
