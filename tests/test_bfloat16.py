@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 import surgeon
 from surgeon.inspection import inspect
 from surgeon.reference import open_reference
+from surgeon.reference.arguments import Call
+from surgeon.reference.witness import NumpyWitness
 from surgeon.runtime import NotRunnable, Session
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -84,6 +87,37 @@ def test_what_aten_writes_is_valid_in_bfloat16() -> None:
     [wanted] = open_reference(model).run(fed()).values()
     [found] = Session(result.model.to_proto()).run(fed()).values()
     np.testing.assert_array_equal(found, wanted)
+
+
+X = np.array([1.5, -0.25, -2.25])
+OF_PYTORCH = [  # whose numbers are those of PyTorch 2.13
+    ("add", [X, X, 1.5], [3.75, -0.625, -5.625]),
+    ("sub", [X, 2.0, 0.5], [0.5, -1.25, -3.25]),
+    ("addcmul", [X, X, X, 0.5], [2.625, -0.21875, 0.28125]),
+    ("signbit", [X], [False, True, True]),
+    ("nan_to_num", [np.array([np.nan, 2.0])], [0.0, 2.0]),
+    ("fmod", [X, np.array([0, 2, 2], np.int32)], [np.nan, -0.25, -0.25]),
+    ("isclose", [np.array([np.nan, 1.0]), np.array([np.nan, 2.0]), 0.0, 0.0, True], [True, False]),
+    ("scatter_reduce", [X, 0, np.array([0, 0, 1]), X * 2, "mean", True], [4 / 3, -2.375, -2.25]),
+    ("stack", [[X[:2], np.array([1, 2])]], [[1.5, -0.25], [1, 2]]),
+    ("cat", [[X[:1], np.array([1.25], np.float16)]], [1.5, 1.25]),
+]
+
+
+@pytest.mark.parametrize(("operator", "values", "wanted"), OF_PYTORCH)
+def test_the_witness_takes_bfloat16_for_floats(
+    operator: str, values: list[Any], wanted: list[Any]
+) -> None:
+    def short(value: Any) -> Any:
+        if isinstance(value, list):
+            return [short(each) for each in value]
+        is_double = isinstance(value, np.ndarray) and value.dtype == np.float64
+        return value.astype(BFLOAT16) if is_double else value
+
+    found = NumpyWitness()(Call(operator, "", {}), short(values), where="")
+    np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=2**-8)
+    if np.asarray(wanted).dtype == np.float64:
+        assert found.dtype == (np.float32 if operator == "cat" else BFLOAT16)
 
 
 def test_what_is_rounded_on_the_way_runs_too() -> None:

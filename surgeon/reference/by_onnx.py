@@ -16,9 +16,10 @@ from surgeon.reference.errors import NoWitness
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
-# What onnxruntime 1.31 has of other types alone, and recipes bring to those.
+# What onnxruntime 1.31 has of other types alone, and recipes bring to those; it has no list of two.
 _OF_OTHER_TYPES = frozenset(
-    "ArgMax ArgMin Clip Einsum EyeLike Max Min NonZero Pad Trilu Unique Where".split()
+    "ArgMax ArgMin Clip Einsum EyeLike Max Min NonZero Pad SequenceConstruct Trilu Unique "
+    "Where".split()
 )
 # What it does not have for doubles.
 _NOT_OF_DOUBLES = frozenset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,17 @@ def _joined(dtypes: list[np.dtype[Any]]) -> np.dtype[Any] | None:
     alike = [d for d in dtypes if _kind(d) == top or (top == 3 and _kind(d) == 2)]
     found = alike[0]
     for dtype in alike[1:]:
-        found = np.promote_types(found, dtype)
+        # of which numpy knows no common one
+        halves = {found.name, dtype.name} == {"float16", "bfloat16"}
+        found = np.dtype(np.float32) if halves else np.promote_types(found, dtype)
+    return found
+
+
+def mixed(tensors: Sequence[Array]) -> np.dtype[Any]:
+    """The common dtype of tensors that all have dimensions, or all have none."""
+    found = _joined([x.dtype for x in tensors])
+    if found is None:
+        raise Unsuited("the list is empty")
     return found
 
 
