@@ -44,6 +44,13 @@ def casts_to_bfloat16(node: onnx.NodeProto) -> bool:
     return node.op_type == "Cast" and any(a.i == onnx.TensorProto.BFLOAT16 for a in node.attribute)
 
 
+def lists_beside_bfloat16(nodes: Iterable[onnx.NodeProto], values: Iterable[Any]) -> bool:
+    """Whether a list is made where onnxruntime is asked for bfloat16: it gives out no list then."""
+    nodes = list(nodes)
+    makes = any(node.op_type == "SequenceConstruct" for node in nodes)
+    return makes and (any(map(is_bfloat16, values)) or any(map(casts_to_bfloat16, nodes)))
+
+
 def in_floats(given: Mapping[str, Any]) -> dict[str, Any]:
     """The values, those of bfloat16 in float32, which holds each of them."""
     return {n: v.astype(np.float32) if is_bfloat16(v) else v for n, v in given.items()}

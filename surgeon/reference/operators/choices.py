@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from surgeon.reference.operators.math_types import cut, result_type, tensor
-from surgeon.reference.operators.precision import Array, Row, is_float
+from surgeon.reference.operators.precision import Array, Row, is_float, limits
 
 
 def clamp(self: Array, min: Any, max: Any) -> Array:
@@ -56,7 +55,7 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
 def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
     if not is_float(self):
         return self
-    most = float(ml_dtypes.finfo(self.dtype).max)  # type: ignore[no-untyped-call]
+    most = float(limits(self.dtype).max)
     high, low = most if posinf is None else posinf, -most if neginf is None else neginf
     found = np.nan_to_num(self.astype(np.float64), nan=nan or 0.0, posinf=high, neginf=low)
     return cut(found, self.dtype)
