@@ -324,3 +324,51 @@ def test_the_first_of_what_may_be_a_list_is_not_the_list() -> None:
     )
     with pytest.raises(SurgeonError, match="whether `s` is a list or its only element is not"):
         surgeon.apply(model, "aten", verify=False)
+
+
+@pytest.mark.parametrize(
+    ("operator", "overload", "given", "wanted"),  # which PyTorch 2.13 gives
+    [
+        ("mul", "int_float", (100, 0.29), 28.999999999999996),
+        ("add", "float_int", (0.1, 3), 3.1),
+        ("sub", "int_float", (1, 0.9), 0.09999999999999998),
+        ("div", "int", (1, 3), 1 / 3),
+        ("pow", "int", (7, -1), 1 / 7),
+        ("pow", "float", (-1.0, 0.5), np.nan),
+    ],
+)
+def test_fractions_are_doubles_and_their_floors_whole(
+    operator: str, overload: str, given: tuple[Any, Any], wanted: float
+) -> None:
+    """The first is what the model is given: an integer, or a double."""
+    kind, other = ("int64" if isinstance(number, int) else "double" for number in given)
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g ({kind} a) => (double x, int64 y)
+          <{other} b = {{{given[1]}}}, int64 two = {{2}}> {{
+          x = org.pytorch.aten.ATen <operator = "{operator}", overload_name = "{overload}"> (a, b)
+          z = org.pytorch.aten.ATen <operator = "pow", overload_name = "int"> (two, two)
+          y = org.pytorch.aten.ATen <operator = "ceil", overload_name = "Scalar"> (z)
+        }}"""
+    )
+    feeds = {"a": np.asarray(given[0])}
+    [x, y] = Reference(model).run(feeds).values()
+    found = _run(surgeon.apply(model, "aten", verify=False).model.to_proto(), feeds)
+    for mine in ([x, y], found):
+        assert [each.dtype for each in mine] == [np.float64, np.int64]
+        np.testing.assert_allclose(mine[0], wanted, rtol=1e-15)
+        assert mine[1] == 4
+
+
+def test_a_size_that_a_fraction_tells_is_that_of_doubles() -> None:
+    """Of 100 * 0.29 single precision makes 29."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g (int64 n) => (int64 y) <double part = {0.29}> {
+          a = org.pytorch.aten.ATen <operator = "mul", overload_name = "int_float"> (n, part)
+          y = org.pytorch.aten.ATen <operator = "floor", overload_name = "float"> (a)
+        }"""
+    )
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict.status == "equivalent"
+    assert _run(result.model.to_proto(), {"n": np.asarray(100)}) == [28]
