@@ -229,7 +229,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     ),
     "aten_scripts": tuple(
         "changed_list dictionary_entry dictionary_value made_list read_list same_list "
-        "script_fraction script_scalar stacked_read typed_list uninitialized".split()
+        "script_scalar stacked_read typed_list uninitialized".split()
     ),
     "aten_shape": tuple(
         "aten_shape constant_chunk list_element slope unpack_list unpack_slopes unpacked".split()

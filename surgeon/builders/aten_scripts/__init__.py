@@ -5,7 +5,6 @@ from typing import Any
 
 from surgeon.builders.aten_scripts.changes import changed_list
 from surgeon.builders.aten_scripts.dictionaries import dictionary_entry, dictionary_value
-from surgeon.builders.aten_scripts.fractions import script_fraction
 from surgeon.builders.aten_scripts.lists import made_list, read_list, same_list, typed_list
 from surgeon.builders.aten_scripts.scalars import script_scalar, uninitialized
 from surgeon.builders.aten_scripts.stacked import stacked_read
@@ -17,7 +16,6 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "made_list": made_list,
     "read_list": read_list,
     "same_list": same_list,
-    "script_fraction": script_fraction,
     "script_scalar": script_scalar,
     "stacked_read": stacked_read,
     "typed_list": typed_list,
