@@ -20,6 +20,16 @@ from surgeon.rewrite import Refused
 from surgeon.schemas import Parameter, Schema, overloads
 
 CONSTRUCTORS = frozenset({"SequenceConstruct", "ListConstruct", "TupleConstruct"})
+# Overloads that mean by the same name what Python's lists do, and not what tensors do.
+_OF_LISTS: Mapping[str, frozenset[str]] = {
+    "add": frozenset({"t"}),
+    "mul": frozenset({"left_t", "right_"}),
+    **dict.fromkeys(
+        ("eq", "ne"),
+        frozenset({"int_list", "float_list", "bool_list", "str_list", "Tensor_list"}),
+    ),
+    "index": frozenset({"list_int", "list_float", "list_bool", "list_str", "list_Tensor"}),
+}
 _PLAIN = frozenset({"int", "float", "number", "bool", "str", "Device"})
 
 
@@ -160,7 +170,17 @@ def bind(node: gs.Node, facts: Facts) -> Arguments:
         count = f"no signature with {len(inputs)} arguments{of_types}"
         known = count if schemas else "no such operator"
         raise Refused(f"`aten.{node.op}`: PyTorch has {known}")
-    return best[1]
+    return _refuse_lists(best[1], node.op)
+
+
+def _refuse_lists(best: Arguments, operator: str) -> Arguments:
+    """What it is bound to, where that is no overload whose meaning is that of Python's lists."""
+    if best.schema.overload in _OF_LISTS.get(operator, ()):
+        raise Refused(
+            f"`aten.{operator}.{best.schema.overload}` is TorchScript's own, on lists; trace the "
+            "model instead of scripting it"
+        )
+    return best
 
 
 def _elements(tensor: gs.Tensor) -> gs.Tensor | list[gs.Tensor] | None:

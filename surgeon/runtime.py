@@ -179,7 +179,7 @@ class Session:
             if isinstance(array, np.ndarray) and _element(types.get(name, "")) not in _NUMPY:
                 number = _NARROW[_element(types[name])]
                 make = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
-                values[name] = make(np.ascontiguousarray(array), number)
+                values[name] = make(np.asarray(array, order="C"), number)
             else:
                 values[name] = ort.OrtValue.ortvalue_from_numpy(np.asarray(array))
         return [_array(value) for value in self._session.run_with_ort_values(names, values)]

@@ -223,6 +223,7 @@ for kind in (0, 1, 2):
         UP = R.choice([1, -1], 5)
         add("cosine_embedding_loss", *WHOLE, UP, 0.1, kind)
         add("margin_ranking_loss", *WHOLE, UP[:, None].astype(dtype), 0.5, kind)
+        add("margin_ranking_loss", *WHOLE, UP[:, None], 0.5, kind)  # a difference wraps before
         add("poisson_nll_loss", *SMALL, True, False, 1e-8, kind)
         add("poisson_nll_loss", *SMALL, False, True, 1e-8, kind)
         if kind != 1:

@@ -70,6 +70,15 @@ add("cat", [f(2, 3), f(2, 3, dtype=np.int64)], 1)
 add("cat", [f(2, 0), f(2, 3)], 1, still=True)
 add("stack", [f(2, 3), f(2, 3)], -1)
 add("stack", [f(), f()], 0)
+for name in (
+    "stack",
+    "hstack",
+    "vstack",
+    "dstack",
+    "column_stack",
+):  # int64 and float32 make float32
+    add(name, [f(2, 3), f(2, 3, dtype=np.int64)], *([0] if name == "stack" else []))
+add("cat", [f(2, 3), f(2, 3, dtype=np.float16)], 1)
 for operator in ("hstack", "vstack", "dstack", "column_stack"):
     add(operator, [f(3), f(3)])
     add(operator, [f(2, 3), f(2, 3)])

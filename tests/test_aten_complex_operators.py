@@ -46,6 +46,63 @@ def test_functions_of_one_value(operator: str, last: str) -> None:
     of_values([aten(operator, ["a"], "d")], 1, last)
 
 
+@pytest.mark.parametrize("operator", "sin cos sinh cosh tanh".split())
+def test_functions_in_double_precision(operator: str) -> None:
+    """Of which onnxruntime has no Sinh, Cosh and Tan."""
+    of_values([aten(operator, ["a"], "d")], 1, z=Z.astype(np.float64))
+
+
+@pytest.mark.parametrize("operator", ["add", "sub", "rsub", "mul", "div"])
+@pytest.mark.parametrize("number", [np.complex128(1 + 2j), np.complex64(0.5 - 1j)])
+def test_a_complex_number_beside_tensors(operator: str, number: Any) -> None:
+    """It has no precision of its own: of float32 it makes complex64."""
+    nodes = [constant("n", number), aten(operator, ["x", "n"], "d")]
+    of_values(nodes, 0, x=W[..., 0])
+    of_values(nodes, 0, x=W[..., 0].astype(np.float64))
+    of_values([nodes[0], aten(operator, ["a", "n"], "d")], 1)
+
+
+def test_a_complex_number_beside_integers_is_in_single_precision() -> None:
+    """As PyTorch's default has it, where the number is one of Python's."""
+    feeds = {"x": np.round(W[..., 0] * 4).astype(np.int32)}
+    nodes = [constant("n", 1 + 2j), aten("mul", ["x", "n"], "d")]
+    model = model_of([*nodes, aten("view_as_real", ["d"], "y")], feeds)
+    (wanted,) = Reference(model).run(feeds).values()
+    found = mended(model, feeds)
+    assert found.dtype == wanted.dtype == np.float32
+    assert np.array_equal(found, np.stack([feeds["x"], 2 * feeds["x"]], -1))
+    assert np.array_equal(found, wanted)
+
+
+def test_a_complex_number_is_compared_and_chosen_in_single_precision() -> None:
+    nodes = [*BEGIN[:1], constant("n", 1j), aten("eq", ["a", "n"], "y")]
+    agree(nodes, {"z": np.array([[0, 1], [1, 0]], np.float32)})
+    truths = Z[..., 0] > 0
+    for names in (["t", "n", "a"], ["t", "a", "n"]):
+        of_values([constant("n", 1j), aten("where", names, "d", "self")], 1, t=truths)
+
+
+@pytest.mark.parametrize("operator", ["add", "sub", "rsub"])
+def test_so_many_times_integers_that_meet_complex_values(operator: str) -> None:
+    whole = np.round(W[..., 0] * 4).astype(np.int32)
+    sides = ["i", "a"] if operator == "rsub" else ["a", "i"]
+    nodes = [constant("times", 1.5), aten(operator, [*sides, "times"], "d")]
+    of_values(nodes, 1, i=whole)
+
+
+def test_a_complex_multiple_is_refused() -> None:
+    nodes = [constant("n", 2.5), constant("i", 1j), aten("add", ["a", "n", "i"], "d")]
+    model = model_of([*BEGIN[:1], *nodes, aten("view_as_real", ["d"], "y")], {"z": Z})
+    with pytest.raises(LeftoverError, match="it takes 1j times an operand"):
+        surgeon.apply(model, "aten", verify=False)
+
+
+def test_what_copies_keep_and_what_they_make_double() -> None:
+    constants = [constant("double", 10)]
+    nodes = [*constants, aten("resolve_neg", ["a"], "b"), aten("_to_copy", ["b", "double"], "d")]
+    of_values(nodes, 1)
+
+
 @pytest.mark.parametrize("operator", ["sqrt", "log", "sgn", "reciprocal"])
 def test_functions_at_their_cuts_and_of_values_whose_squares_no_float_holds(operator: str) -> None:
     given = CUTS if operator in ("sqrt", "sgn") else np.delete(CUTS, 2, 0)
@@ -122,6 +179,7 @@ OF_SEVERAL: dict[str, tuple[int, list[Any]]] = {
     "where": (2, [aten("where", ["m", "a", "b"], "d", "self")]),
     "masked_fill": (1, [HALF, aten("masked_fill", ["a", "m", "half"], "d", "Scalar")]),
     "lerp": (2, [HALF, aten("lerp", ["a", "b", "half"], "d", "Scalar")]),
+    "lerp by complex values": (3, [aten("lerp", ["a", "b", "c"], "d", "Tensor")]),
     "addcmul": (3, [HALF, aten("addcmul", ["a", "b", "c", "half"], "d")]),
     "addcdiv": (3, [HALF, aten("addcdiv", ["a", "b", "c", "half"], "d")]),
     "bmm": (2, [aten("bmm", ["a", "b"], "d")]),

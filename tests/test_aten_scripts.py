@@ -13,6 +13,7 @@ import pytest
 
 import surgeon
 from surgeon.errors import SurgeonError, VerifyError
+from surgeon.reference import Reference
 
 ROWS = np.arange(12, dtype=np.float32).reshape(4, 3)
 MORE = np.full(3, 7, np.float32)
@@ -283,3 +284,91 @@ def test_numbers_out_of_a_list_go_into_standard_operators() -> None:
     result = surgeon.apply(model, "aten")
     assert result.report.verdict is not None
     assert result.report.verdict.status == "equivalent"
+
+
+@pytest.mark.parametrize(
+    ("operator", "overload", "second"),
+    [
+        ("mul", "left_t", "int64 b"),
+        ("eq", "int_list", "int64[M] b"),
+        ("ne", "int_list", "int64[M] b"),
+        ("index", "list_int", "int64 b"),
+    ],
+)
+def test_what_python_does_with_lists_is_not_what_tensors_do(
+    operator: str, overload: str, second: str
+) -> None:
+    """[1, 2] * 2 has four elements, and two lists are equal or not as a whole."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g (int64[N] a, {second}) => (int64[K] y) {{
+          y = org.pytorch.aten.ATen
+            <operator = "{operator}", overload_name = "{overload}"> (a, b)
+        }}"""
+    )
+    with pytest.raises(SurgeonError, match="is TorchScript's own, on lists"):
+        surgeon.apply(model, "aten", verify=False)
+    feeds = {"a": np.array([1, 2]), "b": np.array([2] if "[" in second else 2)}
+    with pytest.raises(SurgeonError, match="is of Python's lists"):
+        Reference(model).run(feeds)
+
+
+def test_the_first_of_what_may_be_a_list_is_not_the_list() -> None:
+    """Old files write an element of a list of one as that element and a place."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17, "my.domain": 1, "org.pytorch.aten": 1]>
+        g (float[N] x) => (float[K] y) <int64 zero = {0}> {
+          s = my.domain.Parts (x)
+          y = org.pytorch.aten.ATen <operator = "__getitem__"> (s, zero)
+        }"""
+    )
+    with pytest.raises(SurgeonError, match="whether `s` is a list or its only element is not"):
+        surgeon.apply(model, "aten", verify=False)
+
+
+@pytest.mark.parametrize(
+    ("operator", "overload", "given", "wanted"),  # which PyTorch 2.13 gives
+    [
+        ("mul", "int_float", (100, 0.29), 28.999999999999996),
+        ("add", "float_int", (0.1, 3), 3.1),
+        ("sub", "int_float", (1, 0.9), 0.09999999999999998),
+        ("div", "int", (1, 3), 1 / 3),
+        ("pow", "int", (7, -1), 1 / 7),
+        ("pow", "float", (-1.0, 0.5), np.nan),
+    ],
+)
+def test_fractions_are_doubles_and_their_floors_whole(
+    operator: str, overload: str, given: tuple[Any, Any], wanted: float
+) -> None:
+    """The first is what the model is given: an integer, or a double."""
+    kind, other = ("int64" if isinstance(number, int) else "double" for number in given)
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g ({kind} a) => (double x, int64 y)
+          <{other} b = {{{given[1]}}}, int64 two = {{2}}> {{
+          x = org.pytorch.aten.ATen <operator = "{operator}", overload_name = "{overload}"> (a, b)
+          z = org.pytorch.aten.ATen <operator = "pow", overload_name = "int"> (two, two)
+          y = org.pytorch.aten.ATen <operator = "ceil", overload_name = "Scalar"> (z)
+        }}"""
+    )
+    feeds = {"a": np.asarray(given[0])}
+    [x, y] = Reference(model).run(feeds).values()
+    found = _run(surgeon.apply(model, "aten", verify=False).model.to_proto(), feeds)
+    for mine in ([x, y], found):
+        assert [each.dtype for each in mine] == [np.float64, np.int64]
+        np.testing.assert_allclose(mine[0], wanted, rtol=1e-15)
+        assert mine[1] == 4
+
+
+def test_a_size_that_a_fraction_tells_is_that_of_doubles() -> None:
+    """Of 100 * 0.29 single precision makes 29."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+        g (int64 n) => (int64 y) <double part = {0.29}> {
+          a = org.pytorch.aten.ATen <operator = "mul", overload_name = "int_float"> (n, part)
+          y = org.pytorch.aten.ATen <operator = "floor", overload_name = "float"> (a)
+        }"""
+    )
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict.status == "equivalent"
+    assert _run(result.model.to_proto(), {"n": np.asarray(100)}) == [28]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 import surgeon
 from surgeon.inspection import inspect
 from surgeon.reference import open_reference
+from surgeon.reference.arguments import Call
+from surgeon.reference.witness import NumpyWitness
 from surgeon.runtime import NotRunnable, Session
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -84,6 +87,81 @@ def test_what_aten_writes_is_valid_in_bfloat16() -> None:
     [wanted] = open_reference(model).run(fed()).values()
     [found] = Session(result.model.to_proto()).run(fed()).values()
     np.testing.assert_array_equal(found, wanted)
+
+
+GRID = """<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+g (bfloat16[N,2,6] x, bfloat16[N,3,4,2] at) => (bfloat16[N,1,3,4] y)
+  <int64 zero = {0}, bool no = {0}, int64[1] one = {1}> {
+  p = Unsqueeze (x, one)
+  y = org.pytorch.aten.grid_sampler_2d (p, at, zero, zero, no)
+}"""
+PUT = """<ir_version: 8, opset_import: ["": 18, "org.pytorch.aten": 1]>
+g (bfloat16[N,2,6] x, int64[K] at) => (bfloat16[N,2,6] y) <bool yes = {1}> {
+  a = Identity (x)
+  l = SequenceConstruct (at)
+  y = org.pytorch.aten.index_put (a, l, x, yes)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        (GRID, np.linspace(-1, 1, 48).reshape(2, 3, 4, 2).astype(BFLOAT16)),
+        (PUT, np.array([1, 1])),
+    ],
+    ids=["a grid", "a list beside it"],
+)
+def test_operators_of_pytorch_are_lowered_and_witnessed(text: str, more: Any) -> None:
+    model = network(text)
+    result = surgeon.apply(model, "aten", "bfloat16-in-float32")
+    assert result.report.verdict.status == "equivalent"
+    feeds = {**fed(), "at": more}
+    [wanted] = open_reference(model).run(feeds).values()
+    [found] = Session(result.model.to_proto()).run(feeds).values()
+    apart = np.abs(found.astype(np.float32) - wanted.astype(np.float32)).max()
+    assert apart < 0.05  # each step is rounded
+
+
+@pytest.mark.parametrize("dtype", [BFLOAT16, np.float16])
+def test_what_norms_of_halves_keep_is_in_float32(dtype: Any) -> None:
+    """The numbers are those of PyTorch 2.13."""
+    x = np.array([1.5 / 2**12], dtype)
+    y, inverse = NumpyWitness()(Call("_fused_rms_norm", "", {}), [x, [1], None, None], where="")
+    assert y.dtype == dtype
+    assert inverse.dtype == np.float32
+    np.testing.assert_allclose(inverse, [1986.8519], rtol=1e-6)
+    np.testing.assert_allclose(y.astype(np.float32), [0.7266], rtol=2**-8)
+
+
+X = np.array([1.5, -0.25, -2.25])
+OF_PYTORCH = [  # whose numbers are those of PyTorch 2.13
+    ("add", [X, X, 1.5], [3.75, -0.625, -5.625]),
+    ("sub", [X, 2.0, 0.5], [0.5, -1.25, -3.25]),
+    ("addcmul", [X, X, X, 0.5], [2.625, -0.21875, 0.28125]),
+    ("signbit", [X], [False, True, True]),
+    ("nan_to_num", [np.array([np.nan, 2.0])], [0.0, 2.0]),
+    ("fmod", [X, np.array([0, 2, 2], np.int32)], [np.nan, -0.25, -0.25]),
+    ("isclose", [np.array([np.nan, 1.0]), np.array([np.nan, 2.0]), 0.0, 0.0, True], [True, False]),
+    ("scatter_reduce", [X, 0, np.array([0, 0, 1]), X * 2, "mean", True], [4 / 3, -2.375, -2.25]),
+    ("stack", [[X[:2], np.array([1, 2])]], [[1.5, -0.25], [1, 2]]),
+    ("cat", [[X[:1], np.array([1.25], np.float16)]], [1.5, 1.25]),
+]
+
+
+@pytest.mark.parametrize(("operator", "values", "wanted"), OF_PYTORCH)
+def test_the_witness_takes_bfloat16_for_floats(
+    operator: str, values: list[Any], wanted: list[Any]
+) -> None:
+    def short(value: Any) -> Any:
+        if isinstance(value, list):
+            return [short(each) for each in value]
+        is_double = isinstance(value, np.ndarray) and value.dtype == np.float64
+        return value.astype(BFLOAT16) if is_double else value
+
+    found = NumpyWitness()(Call(operator, "", {}), short(values), where="")
+    np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=2**-8)
+    if np.asarray(wanted).dtype == np.float64:
+        assert found.dtype == (np.float32 if operator == "cat" else BFLOAT16)
 
 
 def test_what_is_rounded_on_the_way_runs_too() -> None:

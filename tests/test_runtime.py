@@ -157,6 +157,16 @@ def test_bfloat16_goes_in_and_comes_out() -> None:
     assert y.astype(np.float32).tolist() == [1.5, 3]
 
 
+def test_a_number_of_bfloat16_stays_without_axes() -> None:
+    model = parse(
+        """<ir_version: 8, opset_import: ["": 17]> g (bfloat16 b) => (float y)
+        { y = Cast <to = 1> (b) }"""
+    )
+    y = Session(model).run({"b": np.asarray(0.5, ml_dtypes.bfloat16)})["y"]
+    assert y.shape == ()
+    assert y == 0.5
+
+
 def test_external_data_is_found_by_path_and_by_folder(tmp_path: Path) -> None:
     model = parse(
         '<ir_version: 8, opset_import: ["": 17]> g (float[N,3] x) => (float[N,3] y) {y = Add(x, w)}'

@@ -22,6 +22,14 @@ _LIBRARIES = ("aten", "torchvision", "torchaudio", "quantized_decomposed", "torc
 ATEN_DOMAINS = frozenset({*_LIBRARIES, *(f"org.pytorch.{name}" for name in _LIBRARIES)})
 PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 _COMPLEX = frozenset({onnx.TensorProto.COMPLEX64, onnx.TensorProto.COMPLEX128})
+# What torch.jit's builtin functions say of lists by the name of an operator of tensors.
+_OF_LISTS = {
+    "add": ("t",),
+    "mul": ("left_t", "right_t", "right_"),
+    "eq": ("int_list", "float_list", "bool_list", "str_list", "Tensor_list"),
+    "ne": ("int_list", "float_list", "bool_list", "str_list", "Tensor_list"),
+    "index": ("list_int", "list_float", "list_bool", "list_str", "list_Tensor"),
+}
 _NOT_ARGUMENTS = frozenset({"operator", "overload_name", "_outputs"})
 
 
@@ -132,6 +140,8 @@ def fit(schemas: Sequence[str], call: Call, values: Sequence[Any]) -> tuple[int,
     named = [
         i for i in order if call.overload and parse_schema(schemas[i]).overload == call.overload
     ]
+    if not named and call.overload in _OF_LISTS.get(call.operator, ()):
+        raise Mismatch(f"`{call.operator}.{call.overload}` is of Python's lists")
     # a trace loses the `int()` around a size: fractions are cut where no signature has fractions
     for cut in (False, True):
         for index in named or order:

@@ -16,9 +16,10 @@ from surgeon.reference.errors import NoWitness
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
-# What onnxruntime 1.31 has of other types alone, and recipes bring to those.
+# What onnxruntime 1.31 has of other types alone, and recipes bring to those; it has no list of two.
 _OF_OTHER_TYPES = frozenset(
-    "ArgMax ArgMin Clip Einsum EyeLike Max Min NonZero Pad Trilu Unique Where".split()
+    "ArgMax ArgMin Clip Einsum EyeLike Max Min NonZero Pad SequenceConstruct Trilu Unique "
+    "Where".split()
 )
 # What it does not have for doubles.
 _NOT_OF_DOUBLES = frozenset(
@@ -41,6 +42,13 @@ def is_bfloat16(value: Any) -> bool:
 def casts_to_bfloat16(node: onnx.NodeProto) -> bool:
     """Whether it casts to bfloat16."""
     return node.op_type == "Cast" and any(a.i == onnx.TensorProto.BFLOAT16 for a in node.attribute)
+
+
+def lists_beside_bfloat16(nodes: Iterable[onnx.NodeProto], values: Iterable[Any]) -> bool:
+    """Whether a list is made where onnxruntime is asked for bfloat16: it gives out no list then."""
+    nodes = list(nodes)
+    makes = any(node.op_type == "SequenceConstruct" for node in nodes)
+    return makes and (any(map(is_bfloat16, values)) or any(map(casts_to_bfloat16, nodes)))
 
 
 def in_floats(given: Mapping[str, Any]) -> dict[str, Any]:

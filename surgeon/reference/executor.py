@@ -258,6 +258,7 @@ class Program:
         feeds = {name: self._look_up(name, values) for name in step.inputs}
         key = (index, *(_kind(value) for value in feeds.values()))
         unusual = quantized.first([*feeds.values()]) or any(map(is_complex, feeds.values()))
+        unusual = unusual or by_onnx.lists_beside_bfloat16(step.nodes, feeds.values())
         if key in self._apart or unusual:
             return self._run_apart(step, feeds)
         if key not in self._sessions:

@@ -17,6 +17,7 @@ from surgeon.builders.aten_math import (
     divisors,
     entropy,
     exponents,
+    fractions,
     functions,
     gradients,
     incomplete,
@@ -71,7 +72,9 @@ FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
 def aten_math(draft: Draft, match: Match) -> Any:
     """Any operator of `FUNCTIONS`; a tuple where the operator has several outputs."""
     work = Work(draft, match.root)
-    made = FUNCTIONS[match.root.op](work)
+    made = fractions.of_numbers(work)
+    if made is None:
+        made = FUNCTIONS[match.root.op](work)
     if isinstance(made, tuple):
         return made
     if WRITTEN in match.root.attrs:

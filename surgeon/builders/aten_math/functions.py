@@ -45,13 +45,13 @@ _ROUNDING = {"floor": "Floor", "ceil": "Ceil", "round": "Round"}
 
 def own_operator(work: Work) -> gs.Tensor:
     """A function that ONNX has."""
-    x = work.floating(work.args.tensor("self"))
-    operator = _SAME[work.name]
-    if work.dtype(x) == DOUBLE:
-        composed = _IN_DOUBLE.get(operator)
-        if composed is not None:
-            return composed(work, x)
-    made: gs.Tensor = work.op(operator, x)
+    return by_operator(work, _SAME[work.name], work.floating(work.args.tensor("self")))
+
+
+def by_operator(work: Work, operator: str, x: gs.Tensor) -> gs.Tensor:
+    """A function of floats by ONNX's operator, or spelt out where no kernel takes doubles."""
+    composed = _IN_DOUBLE.get(operator) if work.dtype(x) == DOUBLE else None
+    made: gs.Tensor = work.op(operator, x) if composed is None else composed(work, x)
     return made
 
 

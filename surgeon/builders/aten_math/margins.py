@@ -71,7 +71,10 @@ def _scalar_product(work: Work, a: gs.Tensor, b: gs.Tensor, axis: int) -> gs.Ten
 def margin_ranking(work: Work) -> gs.Tensor:
     """`margin_ranking_loss`: how far the first is not above the second by the margin."""
     _, (a, b) = work.together(_numbers(work, "input1"), _numbers(work, "input2"))
-    _, (order, apart) = work.together(_numbers(work, "target"), work.widely("Sub", b, a))
+    order, apart = _numbers(work, "target"), work.widely("Sub", b, a)
+    if work.dtype(a) not in FLOATS:  # the target is what is turned round: a difference may wrap
+        order, apart = work.widely("Neg", order), work.widely("Sub", a, b)
+    _, (order, apart) = work.together(order, apart)
     wrong = work.floating(work.widely("Mul", order, apart))
     return reduced(
         work, _positive(work, work.op("Add", wrong, float(work.constant_of("margin", 0))))

@@ -125,18 +125,21 @@ def negative(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 
 def added(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """`add` and `sub`, of a multiple (alpha) of the second, and `rsub`."""
-    a, b = operands
+    a, b = in_one_precision(draft, *operands)
     if node.domain == "aten" and bind(node, draft.facts).schema.takes("alpha"):
-        multiple = bind(node, draft.facts).value("alpha")
         if node.op == "rsub":
-            a, b = b, scaled(draft, a, multiple)
-        else:
-            b = scaled(draft, b, multiple)
+            a, b = b, a
+        multiple = bind(node, draft.facts).value("alpha")
+        if multiple != 1 and not isinstance(b, Complex):  # integers are none where it is taken
+            b = as_factor(draft, b, certain(a).real)
+        b = scaled(draft, b, multiple)
     return plus(draft, a, b, "Add" if node.op in ("add", "Add") else "Sub")
 
 
-def scaled(draft: Draft, value: Value, multiple: float) -> Value:
+def scaled(draft: Draft, value: Value, multiple: float | complex) -> Value:
     """By a real number of Python's."""
+    if isinstance(multiple, complex):
+        raise Refused(f"it takes {multiple} times an operand")
     if multiple == 1:
         return value
     if isinstance(value, Complex):
@@ -154,6 +157,7 @@ def _by(draft: Draft, part: gs.Tensor, multiple: float) -> gs.Tensor:
 
 def plus(draft: Draft, a: Value, b: Value, operator: str = "Add") -> Complex:
     """A sum, or by `Sub` a difference; a real side adds to the real part."""
+    a, b = in_one_precision(draft, a, b)
     if isinstance(a, Complex) and isinstance(b, Complex):
         refuse_mixed(draft, a, b)
         pairs = zip(both_of(a), both_of(b), strict=True)
@@ -181,6 +185,7 @@ def product(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 
 def times(draft: Draft, a: Value, b: Value) -> Complex:
     """A product, one side of which may be real."""
+    a, b = in_one_precision(draft, a, b)
     if not isinstance(a, Complex):
         a, b = b, a
     a = certain(a)
@@ -209,6 +214,7 @@ def quotient(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 
 def over(draft: Draft, a: Value, b: Value) -> Complex:
     """A quotient, one side of which may be real."""
+    a, b = in_one_precision(draft, a, b)
     if not isinstance(b, Complex):
         a = certain(a)
         divisor = as_factor(draft, b, a.real)
@@ -262,6 +268,29 @@ def as_factor(draft: Draft, value: gs.Tensor, like: gs.Tensor) -> gs.Tensor:
     if draft.facts.of(value).dtype == _DOUBLE and dtype != np.float64:
         raise Refused("a complex value in single precision meets a real one in double")
     return parts.cast(draft, value, draft.facts.of(like).dtype)
+
+
+def in_one_precision(draft: Draft, a: Value, b: Value) -> tuple[Value, Value]:
+    """Two operands, of which a complex number without axes takes the precision of the other.
+
+    Beside integers it is in single precision, PyTorch's default.
+    """
+    if _is_number(draft, b):
+        return a, _as_precise(draft, certain(b), a)
+    return (_as_precise(draft, certain(a), b), b) if _is_number(draft, a) else (a, b)
+
+
+def _is_number(draft: Draft, value: Value) -> bool:
+    array = draft.facts.array(value.real) if isinstance(value, Complex) else None
+    return array is not None and array.ndim == 0
+
+
+def _as_precise(draft: Draft, number: Complex, other: Value) -> Complex:
+    dtype = parts.numpy_dtype(draft, other.real if isinstance(other, Complex) else other)
+    if dtype.kind in "biu":
+        dtype = np.dtype(np.float32)
+    kind = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+    return Complex(*(parts.cast(draft, part, kind) for part in both_of(number)))
 
 
 def refuse_mixed(draft: Draft, a: Complex, b: Complex) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.comparison import sign_bit
-from surgeon.builders.aten_math.functions import angle_between
+from surgeon.builders.aten_math.functions import angle_between, by_operator
 from surgeon.builders.aten_math.work import Work
 from surgeon.builders.aten_nn.complex_arithmetic import (
     Operands,
@@ -88,40 +88,40 @@ def _reciprocal(draft: Draft, node: gs.Node, value: Complex) -> Complex:
 
 def _sine(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """sin a cosh b + i cos a sinh b."""
-    return _crossed(draft, value, ("Sin", "Cosh"), ("Cos", "Sinh"))
+    return _crossed(Work(draft, node), value, ("Sin", "Cosh"), ("Cos", "Sinh"))
 
 
 def _cosine(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """cos a cosh b - i sin a sinh b."""
-    return turned(draft, _crossed(draft, value, ("Cos", "Cosh"), ("Sin", "Sinh")))
+    return turned(draft, _crossed(Work(draft, node), value, ("Cos", "Cosh"), ("Sin", "Sinh")))
 
 
 def _hyperbolic_sine(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """sinh a cos b + i cosh a sin b."""
-    return _crossed(draft, value, ("Sinh", "Cos"), ("Cosh", "Sin"))
+    return _crossed(Work(draft, node), value, ("Sinh", "Cos"), ("Cosh", "Sin"))
 
 
 def _hyperbolic_cosine(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """cosh a cos b + i sinh a sin b."""
-    return _crossed(draft, value, ("Cosh", "Cos"), ("Sinh", "Sin"))
+    return _crossed(Work(draft, node), value, ("Cosh", "Cos"), ("Sinh", "Sin"))
 
 
 def _crossed(
-    draft: Draft, value: Complex, first: tuple[str, str], second: tuple[str, str]
+    work: Work, value: Complex, first: tuple[str, str], second: tuple[str, str]
 ) -> Complex:
     """Each part a function of the real part times one of the imaginary part."""
-    both = both_of(value)
-    made = [
-        draft.op("Mul", *(draft.op(f, part) for f, part in zip(functions, both, strict=True)))
-        for functions in (first, second)
-    ]
+    made = []
+    for functions in (first, second):
+        pairs = zip(functions, both_of(value), strict=True)
+        made.append(work.op("Mul", *(by_operator(work, f, part) for f, part in pairs)))
     return Complex(*made)
 
 
 def _tangent(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """With t = tanh a and u = tan b: (t (1 + u^2) + i u (1 - t^2)) / (1 + t^2 u^2)."""
     real, imaginary = both_of(value)
-    t, u, one = draft.op("Tanh", real), draft.op("Tan", imaginary), number_like(draft, value, 1)
+    t, u = draft.op("Tanh", real), by_operator(Work(draft, node), "Tan", imaginary)
+    one = number_like(draft, value, 1)
     t2, u2 = (draft.op("Mul", x, x) for x in (t, u))
     divisor = draft.op("Add", one, draft.op("Mul", t2, u2))
     above = Complex(

@@ -21,6 +21,7 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     both_of,
     certain,
     four_products,
+    in_one_precision,
     only,
     over,
     plus,
@@ -153,8 +154,9 @@ def _pairs(draft: Draft, operands: Operands) -> Iterator[tuple[gs.Tensor, ...]]:
 
 def chosen(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """`where` and `masked_fill`: the same choice on either part."""
-    like = next(value for value in operands if isinstance(value, Complex))
-    first, second = (as_complex(draft, value, like) for value in operands)
+    both = in_one_precision(draft, *operands)
+    like = next(value for value in both if isinstance(value, Complex))
+    first, second = (as_complex(draft, value, like) for value in both)
     if node.op == "masked_fill":
         mask = bind(node, draft.facts).tensor("mask")
         first, second = second, first

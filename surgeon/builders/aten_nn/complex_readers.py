@@ -9,7 +9,13 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
 from surgeon.builders.aten_nn import complex_moves as moves
-from surgeon.builders.aten_nn.complex_arithmetic import as_complex, both_of, paired, size
+from surgeon.builders.aten_nn.complex_arithmetic import (
+    as_complex,
+    both_of,
+    in_one_precision,
+    paired,
+    size,
+)
 from surgeon.builders.aten_nn.complex_functions import angle
 from surgeon.builders.aten_nn.complexes import complex_of, is_complex, is_real
 from surgeon.builders.aten_nn.transforms import Complex
@@ -53,7 +59,8 @@ def _compared(draft: Draft, node: gs.Node) -> gs.Tensor:
     """`eq` and `ne`, of which one side may be real."""
     args = bind(node, draft.facts)
     sides = [args.tensor(p.name) for p in args.schema.parameters[:2]]
-    values = [complex_of(draft, t) if is_complex(draft, t) else t for t in sides]
+    first, second = (complex_of(draft, t) if is_complex(draft, t) else t for t in sides)
+    values = in_one_precision(draft, first, second)
     like = next((v for v in values if isinstance(v, Complex)), None)
     if like is None:
         raise Refused("its inputs are not known to be complex")

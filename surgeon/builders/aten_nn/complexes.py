@@ -25,7 +25,7 @@ _SUMS = ("add", "sub", "rsub", "Add", "Sub")
 _PRODUCTS, _QUOTIENTS, _POWERS = ("mul", "Mul"), ("div", "Div"), ("pow", "Pow")
 _TWO_SIDED = (*_SUMS, *_PRODUCTS, *_QUOTIENTS, *_POWERS)
 _PADS = ("pad", "constant_pad_nd")
-_SAME = ("resolve_conj", "clone", "contiguous", "Identity")
+_SAME = ("resolve_conj", "resolve_neg", "clone", "contiguous", "Identity")
 _SINGLE = ("fft_fft", "fft_ifft", "fft_rfft", "fft_ihfft")
 _KINDS = ("fft", "ifft", "rfft", "ihfft")
 _SEVERAL = tuple(f"fft_{kind}{n}" for kind in _KINDS for n in ("2", "n"))
@@ -280,7 +280,8 @@ def axes_of(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, Le
 # ------------------------------------------------------------------- values of a complex dtype
 
 _FILLS = ("zeros", "ones", "full")
-_OF_A_DTYPE = ("Cast", "to", *_FILLS)
+_CASTS = ("Cast", "to", "_to_copy")
+_OF_A_DTYPE = (*_CASTS, *_FILLS)
 
 
 def _dtype_of_parts(draft: Draft, node: gs.Node) -> int:
@@ -296,7 +297,7 @@ def _dtype_of_parts(draft: Draft, node: gs.Node) -> int:
 
 
 def _typed(draft: Draft, node: gs.Node) -> Complex:
-    """`Cast` or `to` in a complex dtype; what is real has imaginary parts of 0."""
+    """`Cast`, `to` or `_to_copy` in a complex dtype; what is real has imaginary parts of 0."""
     kind, x = _dtype_of_parts(draft, node), node.inputs[0]
     if is_complex(draft, x):
         return Complex(*(parts.cast(draft, part, kind) for part in both_of(complex_of(draft, x))))
@@ -307,7 +308,7 @@ def _typed(draft: Draft, node: gs.Node) -> Complex:
 
 
 def _kept(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`to` that names no dtype."""
+    """`to` or `_to_copy` that names no dtype."""
     args = bind(node, draft.facts)
     if args.schema.takes("dtype") and args.value("dtype") is not None:
         raise Refused("a complex value becomes what is not known to be complex")
@@ -327,8 +328,7 @@ _MADE: Mapping[str, Callable[[Draft, gs.Node], Complex]] = {
     "complex": arithmetic.joined,
     "polar": arithmetic.polar,
     "stft": arithmetic.short_time,
-    "Cast": _typed,
-    "to": _typed,
+    **dict.fromkeys(_CASTS, _typed),
     **dict.fromkeys(_FILLS, _filled),
     **dict.fromkeys((*_SINGLE, *_SEVERAL), _transform),
     **dict.fromkeys(_NAMED, _named_transform),
@@ -350,7 +350,7 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     **dict.fromkeys(("zeros_like", "ones_like", "full_like"), moves.filled),
     **dict.fromkeys(("new_zeros", "new_ones", "new_full"), moves.filled),
     **dict.fromkeys(_PADS, _padded),
-    "to": _kept,
+    **dict.fromkeys(("to", "_to_copy"), _kept),
     **dict.fromkeys(_STANDARD, moves.in_standard),
     **dict.fromkeys(_MATRICES, moves.of_matrices),
     **dict.fromkeys(_BILINEAR, moves.bilinear),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.arguments import Arguments
-from surgeon.builders import parts
+from surgeon.builders import padding, parts
 from surgeon.builders.aten_nn.transforms import Complex, waves
 from surgeon.builders.parts import Array
 from surgeon.rewrite import Draft, Refused
@@ -58,8 +58,12 @@ def frames_of(draft: Draft, args: Arguments) -> Complex:
         mode = args.value("pad_mode") or "reflect"
         mode = {"replicate": "edge"}.get(mode, mode)
         edge = size // 2
-        pads = draft.constant([0, 0, edge, 0, 0, edge], "pads")
-        x = draft.op("Pad", x, pads, mode=mode)
+        if mode == "circular":
+            ends = parts.constant_length(draft, edge)
+            x = padding.wrapped(draft, x, 2, (ends, ends))
+        else:
+            pads = draft.constant([0, 0, edge, 0, 0, edge], "pads")
+            x = draft.op("Pad", x, pads, mode=mode)
     elif args.schema.takes("align_to_window") and args.value("align_to_window"):
         gap = size - int(args.value("win_length") or size)  # the first window begins at 0
         pads = draft.constant([0, 0, gap // 2, 0, 0, gap - gap // 2], "pads")

@@ -17,6 +17,7 @@ import onnx_graphsurgeon as gs
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
 from surgeon.builders.parts import Array, Length
+from surgeon.builders.scalar_types import finfo
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -139,7 +140,7 @@ class _Sampling:
         draft = self.draft
         if draft.facts.opset < _FIRST_WHERE:
             return self.grid
-        far = self.constant(min(_FAR, float(np.finfo(self.dtype).max)))
+        far = self.constant(min(_FAR, float(finfo(self.dtype).max)))
         near = draft.op("Less", draft.op("Abs", self.grid), far)
         return draft.op("Where", near, self.grid, self.constant(-1))
 

@@ -60,17 +60,10 @@ def made_list(draft: Draft, match: Match) -> gs.Tensor:
             raise Refused("its parts are taken at places that are known")
         return sequence(c, _pieces(Call(draft, node)))
     # the elements of an axis are taken from there
-    computed = node.op != "unbind" and any(_at_run_time(c, reader) for reader in made.outputs)
-    if not computed and not readers & WHOLE and not draft.surgery.is_output(made):
-        raise Refused("its parts are taken at places that are known")
+    needed = WHOLE if node.op == "unbind" else WHOLE | PLACES | LENGTHS
+    if not readers & needed and not draft.surgery.is_output(made):
+        raise Refused("nothing that reads it needs a list")
     return _parts(Call(draft, node))
-
-
-def _at_run_time(c: Bench, reader: gs.Node) -> bool:
-    """Whether an operator asks for a part, or for how many there are, at run time."""
-    if operator_of(reader) in PLACES:
-        return c.facts.array(reader.inputs[1]) is None
-    return operator_of(reader) in LENGTHS
 
 
 def _pieces(c: Call) -> list[gs.Tensor]:

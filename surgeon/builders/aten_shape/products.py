@@ -54,7 +54,8 @@ def _add_product(c: Call) -> gs.Tensor:
     """`beta * self + alpha * (a @ b)`, of every form."""
     kind = c.node.op
     names = [p.name for p in c.args.schema.parameters if p.type == "Tensor"]
-    bias, first, second = _in_wanted(c, [c.tensor(n) for n in names[:3]])
+    given = [c.tensor(n) for n in names[:3]]
+    bias, first, second = c.promoted(given) if kind == "addr" else _in_wanted(c, given)
     alpha, beta = c.value("alpha"), c.value("beta")
     if kind == "addr" and c.dtype(first) == TYPE.BOOL:
         return _either(c, bias, first, second)

@@ -56,6 +56,9 @@ def _select(c: Call) -> gs.Tensor:
 def _element(c: Call) -> gs.Tensor:
     """One of a list, as scripted modules take it; counted from the end where it is negative."""
     listed, place = c.args.tensors("list"), c.integer("idx")
+    first = c.node.inputs[0]  # flattened lists stand there element by element
+    if [t is first for t in listed] == [True] and not c.facts.of(first).dtype:
+        raise Refused(f"whether `{first.name}` is a list or its only element is not known")
     if not -len(listed) <= place < len(listed):
         raise Refused(f"element {place} of {len(listed)}")
     return listed[place]

@@ -74,18 +74,23 @@ def _kept(function: Callable[[Any], Any]) -> Any:
     return run
 
 
+def _of(number: float, dtype: np.dtype[Any]) -> float:
+    """A factor beside values of a dtype: whole where they are."""
+    return int(number) if dtype.kind in "iu" else number
+
+
 def add(self: Any, other: Any, alpha: float) -> Array:
     a, b, dtype = common(self, other)
     if dtype == np.bool_:
         return a | (b & bool(alpha))
-    return cut(a + b * (alpha if dtype.kind in "fc" else int(alpha)), dtype)
+    return cut(a + b * _of(alpha, dtype), dtype)
 
 
 def sub(self: Any, other: Any, alpha: float) -> Array:
     if result_type(self, other) == np.bool_:
         raise Unsuited("booleans are not subtracted")
     a, b, dtype = common(self, other)
-    return cut(a - b * (alpha if dtype.kind in "fc" else int(alpha)), dtype)
+    return cut(a - b * _of(alpha, dtype), dtype)
 
 
 def rsub(self: Any, other: Any, alpha: float) -> Array:
@@ -124,7 +129,7 @@ def div(self: Any, other: Any, rounding_mode: str | None = None) -> Array:
 
 
 def _no_zero(a: Any, b: Any) -> None:
-    if result_type(a, b).kind != "f" and (tensor(b) == 0).any():
+    if result_type(a, b).kind in "biu" and (tensor(b) == 0).any():
         raise Unsuited("an integer is divided by zero")
 
 
@@ -179,7 +184,7 @@ def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: float) -> Array:
 
 def lerp(self: Array, end: Array, weight: Any) -> Array:
     a, b, dtype = common(self, end)
-    return cut(between(a, b, tensor(weight).astype(np.float64)), dtype)
+    return cut(between(a, b, tensor(weight).astype(a.dtype)), dtype)
 
 
 def negative(self: Array) -> Array:
@@ -204,7 +209,7 @@ def _logical(function: Any) -> Any:
 def _bits(function: Any) -> Any:
     def run(self: Any, other: Any) -> Array:
         a, b, dtype = common(self, other)
-        if dtype.kind == "f":
+        if dtype.kind not in "biu":
             raise Unsuited("floats have no bits")
         return cut(function(a, b), dtype)
 
@@ -311,7 +316,7 @@ _KINDS: dict[str, Callable[[Any], Any]] = {
     "isfinite": np.isfinite,
     "isposinf": np.isposinf,
     "isneginf": np.isneginf,
-    "signbit": lambda x: np.signbit(x) if x.dtype.kind == "f" else x.astype(np.int64) < 0,
+    "signbit": lambda x: np.signbit(x) if is_float(x) else x.astype(np.int64) < 0,
     "logical_not": lambda x: ~x.astype(bool),
     "bitwise_not": np.invert,
 }

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from surgeon.reference.operators.math_types import result_type, tensor
-from surgeon.reference.operators.precision import Array, Row, is_float
+from surgeon.reference.operators.math_types import cut, result_type, tensor
+from surgeon.reference.operators.precision import Array, Row, is_float, limits
 
 
 def clamp(self: Array, min: Any, max: Any) -> Array:
@@ -42,9 +42,9 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
     dtype = result_type(self, other)
     a, b = tensor(self).astype(dtype), tensor(other).astype(dtype)
     equal: Array = a == b
-    if dtype.kind == "f" and equal_nan:
+    if is_float(a) and equal_nan:
         equal |= np.isnan(a) & np.isnan(b)
-    if dtype.kind != "f":  # the bound is a float, and so are both in PyTorch's default dtype
+    if not is_float(a):  # the bound is a float, and so are both in PyTorch's default dtype
         a, b = a.astype(np.float32), b.astype(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         room, bound = np.abs(a - b), atol + np.abs(a.dtype.type(rtol) * b)
@@ -55,10 +55,10 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
 def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
     if not is_float(self):
         return self
-    limits = np.finfo(self.dtype)
-    high = limits.max if posinf is None else posinf
-    low = limits.min if neginf is None else neginf
-    return np.nan_to_num(self, nan=nan or 0.0, posinf=high, neginf=low)
+    most = float(limits(self.dtype).max)
+    high, low = most if posinf is None else posinf, -most if neginf is None else neginf
+    found = np.nan_to_num(self.astype(np.float64), nan=nan or 0.0, posinf=high, neginf=low)
+    return cut(found, self.dtype)
 
 
 def heaviside(self: Array, values: Array) -> Array:

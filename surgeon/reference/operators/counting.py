@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
-from surgeon.reference.operators.math_types import cut, real
+from surgeon.reference.operators.math_types import cut, mixed, real
 from surgeon.reference.operators.precision import Array, Row, is_float, narrow, wide
-from surgeon.reference.operators.shapes import mixed
 
 
 def bincount(self: Array, weights: Array | None, minlength: int) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_types import cut
-from surgeon.reference.operators.precision import Array, Row, is_float
+from surgeon.reference.operators.precision import Array, Row, is_float, limits
 
 _GENERATOR: list[np.random.Generator] = []
 
@@ -59,7 +59,7 @@ def randint_like(self: Array, high: int, dtype: Any, **rest: Any) -> Array:
 def random(self: Array, generator: Any, **bounds: Any) -> Array:
     low, to = int(bounds.get("from", 0)), bounds.get("to")
     if to is None:
-        info = np.finfo(self.dtype) if is_float(self) else np.iinfo(self.dtype)
+        info = limits(self.dtype) if is_float(self) else np.iinfo(self.dtype)
         to = 2 ** (info.nmant + 1) + 1 if is_float(self) else min(int(info.max), 2**62)  # type: ignore[union-attr]
     return cut(_generator().integers(low, to, self.shape), self.dtype)
 

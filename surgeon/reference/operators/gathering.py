@@ -11,8 +11,9 @@ import numpy as np
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.borders import pad as padded
 from surgeon.reference.operators.linear_algebra import inverse, solve
+from surgeon.reference.operators.math_types import mixed
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
-from surgeon.reference.operators.shapes import axis_of, mixed
+from surgeon.reference.operators.shapes import axis_of
 
 
 def pad_sequence(

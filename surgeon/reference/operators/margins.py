@@ -38,7 +38,7 @@ def margin_ranking_loss(
     a, b, dtype = common(input1, input2)
     if np.bool_ in (dtype, target.dtype):
         raise Unsuited("PyTorch subtracts no booleans")
-    far, side, dtype = common(cut(b - a, dtype), target)
+    far, side, dtype = common(cut(a - b, dtype), -target)  # each of which wraps in its own dtype
     return reduced(np.clip(margin + side * far, 0, None), reduction, _real(dtype))
 
 

@@ -10,7 +10,7 @@ from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_norms import pairwise_distance
 from surgeon.reference.operators.math_reductions import logsumexp
 from surgeon.reference.operators.math_types import common, reduced
-from surgeon.reference.operators.precision import Array, Row, narrow, wide
+from surgeon.reference.operators.precision import Array, Row, is_float, narrow, wide
 
 
 def mse_loss(self: Array, target: Array, reduction: int) -> Array:
@@ -103,7 +103,7 @@ def cross_entropy_loss(
     x, classes = np.moveaxis(wide(self), 1, -1), self.shape[1]
     logs = x - logsumexp(x, -1, True)
     each = np.ones(classes) if weight is None else wide(weight)
-    whole = target.dtype.kind != "f"
+    whole = not is_float(target)
     if whole:
         kept = target != ignore_index
         if ((target < 0) | (target >= classes))[kept].any():

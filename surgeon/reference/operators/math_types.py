@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,25 @@ def _joined(dtypes: list[np.dtype[Any]]) -> np.dtype[Any] | None:
     alike = [d for d in dtypes if _kind(d) == top or (top == 3 and _kind(d) == 2)]
     found = alike[0]
     for dtype in alike[1:]:
-        found = np.promote_types(found, dtype)
+        # of which numpy knows no common one
+        halves = {found.name, dtype.name} == {"float16", "bfloat16"}
+        found = np.dtype(np.float32) if halves else np.promote_types(found, dtype)
     return found
+
+
+def mixed(tensors: Sequence[Array]) -> np.dtype[Any]:
+    """The common dtype of tensors that all have dimensions, or all have none."""
+    found = _joined([x.dtype for x in tensors])
+    if found is None:
+        raise Unsuited("the list is empty")
+    return found
+
+
+def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The complex dtype of which a float's are the parts."""
+    if dtype.name not in ("float32", "float64"):
+        raise Unsuited(f"numpy has no complex values of {dtype.name}")
+    return np.result_type(dtype, np.complex64)
 
 
 def result_type(*operands: Any) -> np.dtype[Any]:
@@ -47,8 +65,8 @@ def result_type(*operands: Any) -> np.dtype[Any]:
             dimensioned.append(array.dtype)
         elif isinstance(operand, Computed):
             bare.append(array.dtype)
-        elif array.dtype == np.float64:
-            numbers.append(np.dtype(np.float32))
+        elif array.dtype in (np.float64, np.complex128):
+            numbers.append(np.dtype(np.float32 if array.dtype == np.float64 else np.complex64))
         elif array.dtype in (np.int64, np.bool_):
             numbers.append(array.dtype)
         else:
@@ -56,8 +74,10 @@ def result_type(*operands: Any) -> np.dtype[Any]:
     found: np.dtype[Any] | None = None
     for level in (dimensioned, bare, numbers):
         joined = _joined(level)
-        if joined is not None and (found is None or _kind(joined) > _kind(found)):
-            found = joined
+        if joined is None or (found is not None and _kind(joined) <= _kind(found)):
+            continue
+        is_widened = found is not None and _kind(found) == 2 and _kind(joined) == 3
+        found = _complex(found) if found is not None and is_widened else joined
     if found is None:
         raise Unsuited("there are no operands")
     return found

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -77,9 +78,15 @@ def fused_rms_norm(
     input: Array, normalized_shape: list[int], weight: Array | None, eps: float | None
 ) -> tuple[Array, Array]:
     axes = tuple(range(-len(normalized_shape), 0))
-    least = float(np.finfo(input.dtype).eps) if eps is None else eps
+    sums_in = _sums_in(input)
+    least = float(np.finfo(sums_in).eps) if eps is None else eps
     inverse = (np.square(wide(input)).mean(axis=axes, keepdims=True) + least) ** -0.5
-    return rms_norm(input, normalized_shape, weight, eps), narrow(inverse, input)
+    return rms_norm(input, normalized_shape, weight, eps), inverse.astype(sums_in)
+
+
+def _sums_in(x: Array) -> type[np.floating[Any]]:
+    """The dtype in which PyTorch adds up: of halves float32."""
+    return np.float64 if x.dtype == np.float64 else np.float32
 
 
 def weight_norm_interface(v: Array, g: Array, dim: int) -> tuple[Array, Array]:
@@ -128,7 +135,7 @@ def rms_norm(
         raise Unsuited(f"it normalises {normalized_shape} of {list(input.shape)}")
     x = wide(input)
     if eps is None:
-        eps = float(np.finfo(np.float64 if input.dtype == np.float64 else np.float32).eps)
+        eps = float(np.finfo(_sums_in(input)).eps)
     y = x / np.sqrt((x * x).mean(axis=tuple(range(-count, 0)), keepdims=True) + eps)
     return narrow(y if weight is None else y * wide(weight), input)
 

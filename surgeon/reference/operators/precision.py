@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -68,6 +69,11 @@ def computed(value: Any) -> Any:
 def is_float(array: Array) -> bool:
     """Whether the dtype is a floating-point one, bfloat16 included (numpy calls that kind V)."""
     return array.dtype.kind == "f" or array.dtype.name in ("bfloat16", "float8_e4m3fn")
+
+
+def limits(dtype: np.dtype[Any]) -> Any:
+    """What numpy's `finfo` tells of a floating-point dtype, and of bfloat16 too."""
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 def wide(array: Array, *, name: str = "input") -> NDArray[np.float64]:

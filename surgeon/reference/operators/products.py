@@ -95,7 +95,10 @@ def addbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> 
 
 
 def addr(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> Array:
-    return _scaled_sum(self, np.outer(_wide(vec1), _wide(vec2)), beta, alpha)
+    """Of several dtypes, each as the one that they have in common."""
+    dtype = result_type(self, vec1, vec2)
+    whole = np.outer(_wide(vec1.astype(dtype)), _wide(vec2.astype(dtype)))
+    return _scaled_sum(self.astype(dtype), whole, beta, alpha)
 
 
 def linear(input: Array, weight: Array, bias: Array | None) -> Array:

@@ -7,12 +7,15 @@ The exporter makes a change of a list give the changed list; Python's lists say 
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.math_types import common, cut
 from surgeon.reference.operators.precision import Array, Row
 
 Listed = Any  # a list of arrays, or numbers in an array of one axis
@@ -56,6 +59,37 @@ def floordiv(a: Array, b: Array) -> Array:
     if not np.all(b):
         raise Unsuited("a division by 0")
     return np.asarray(np.floor_divide(a, b))
+
+
+def _of_fractions(function: Callable[[Any, Any], Any]) -> Callable[..., Array]:
+    """In double precision, but where a number was rounded to single precision before."""
+
+    def run(a: Array, b: Array) -> Array:
+        if np.float32 in (a.dtype, b.dtype):
+            first, second, dtype = common(a, b)
+            with np.errstate(all="ignore"):
+                return cut(function(first, second), dtype)
+        try:
+            return np.asarray(function(a.item(), b.item()), np.float64)
+        except ArithmeticError as error:
+            raise Unsuited(str(error)) from None
+
+    return run
+
+
+def _power(a: Any, b: Any) -> Any:
+    """As C has it: of -1 the root is no number, and not Python's complex one."""
+    with np.errstate(all="ignore"):
+        return np.power(np.asarray(a, np.float64), np.asarray(b, np.float64))
+
+
+def _to_whole(function: Callable[[float], int]) -> Callable[..., Array]:
+    def run(a: Array) -> Array:
+        if a.dtype.kind not in "iuf" or not np.isfinite(a):
+            raise Unsuited(f"no whole number is next to {a}")
+        return np.asarray(function(a.item()), np.int64)
+
+    return run
 
 
 def nth(index: int, start: int, step: int) -> Array:
@@ -141,6 +175,14 @@ _CHANGES = (
     ("_set_item.t(List self, int idx, t el) -> t[]", _set),
     ("reverse.t(List self) -> t[]", _reverse),
 )
+_MIXED = "float int_float float_int"
+_FRACTIONS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+    ("add", _MIXED, operator.add),
+    ("sub", _MIXED, operator.sub),
+    ("mul", _MIXED, operator.mul),
+    ("div", "int float", operator.truediv),
+    ("pow", f"int {_MIXED} Scalar_Scalar", _power),
+)
 TABLE: tuple[Row, ...] = (
     ("__not__(bool self) -> bool", not_),
     ("__is__(t? self, t? obj) -> bool", is_),
@@ -152,6 +194,16 @@ TABLE: tuple[Row, ...] = (
     ("Bool(Tensor a) -> bool", to_bool),
     ("ScalarImplicit(Tensor a) -> Scalar", to_scalar),
     ("floordiv(Tensor a, Tensor b) -> Scalar", floordiv),
+    *(
+        (f"{name}.{overload}(Tensor a, Tensor b) -> float", _of_fractions(function))
+        for name, overloads, function in _FRACTIONS
+        for overload in overloads.split()
+    ),
+    *(
+        (f"{name}.{overload}(Tensor a) -> int", _to_whole(function))
+        for name, function in (("floor", math.floor), ("ceil", math.ceil))
+        for overload in ("int", "float", "Scalar")
+    ),
     ("__derive_index(int index, int start, int step) -> int", nth),
     ("__range_length(int lo, int hi, int step) -> int", range_length),
     ("list_with_default(int[] list, int[] defaults) -> int[]", list_with_default),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.math_types import mixed
 from surgeon.reference.operators.precision import Array, Row
 
 
@@ -90,10 +91,8 @@ def numpy_t(self: Array) -> Array:
     return self.T
 
 
-def mixed(tensors: list[Array]) -> Any:
-    """The dtype of several: floats go before integers, as PyTorch promotes."""
-    kinds = [x.dtype for x in tensors]
-    return np.result_type(*([k for k in kinds if k.kind == "f"] or kinds))
+def _of_one_dtype(tensors: list[Array]) -> list[Array]:
+    return [x.astype(mixed(tensors)) for x in tensors]
 
 
 def cat(tensors: list[Array], dim: int) -> Array:
@@ -197,7 +196,7 @@ def tile(self: Array, dims: list[int]) -> Array:
 
 
 def stack(tensors: list[Array], dim: int) -> Array:
-    return np.stack(tensors, dim)
+    return np.stack(_of_one_dtype(tensors), dim)
 
 
 def atleast_1d(self: Array) -> Array:
@@ -222,19 +221,19 @@ def each_of(function: Callable[[Array], Array]) -> Callable[[list[Array]], list[
 
 
 def hstack(tensors: list[Array]) -> Array:
-    return np.hstack(tensors)
+    return np.hstack(_of_one_dtype(tensors))
 
 
 def vstack(tensors: list[Array]) -> Array:
-    return np.vstack(tensors)
+    return np.vstack(_of_one_dtype(tensors))
 
 
 def dstack(tensors: list[Array]) -> Array:
-    return np.dstack(tensors)
+    return np.dstack(_of_one_dtype(tensors))
 
 
 def column_stack(tensors: list[Array]) -> Array:
-    return np.column_stack(tensors)
+    return np.column_stack(_of_one_dtype(tensors))
 
 
 def pixel_shuffle(self: Array, upscale_factor: int) -> Array:

@@ -12,7 +12,7 @@ from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_types import cut, real
-from surgeon.reference.operators.precision import Array, Row
+from surgeon.reference.operators.precision import Array, Row, is_float
 
 # Sums go on to so far, from where Euler's and Maclaurin's formula tells the rest in float64.
 _FAR, _MOST = 50.0, 200_000
@@ -289,7 +289,7 @@ def _second_kind(x: Array, n: int) -> Any:
 
 def _shared(*arrays: Array) -> np.dtype[Any]:
     """PyTorch's dtype of both together; integers alone count as float32."""
-    floats = [a.dtype for a in arrays if a.dtype.kind == "f"]
+    floats = [a.dtype for a in arrays if is_float(a)]
     return np.result_type(*floats) if floats else np.dtype(np.float32)
 
 

@@ -81,11 +81,10 @@ def fft_ihfft(self: Array, n: int | None, dim: int, norm: str | None) -> Array:
 def _sizes(
     x: Array, s: list[int] | None, dim: list[int] | None
 ) -> tuple[list[int | None], list[int]]:
-    if s is not None and -1 in s:
-        raise Unsuited("it leaves a size as it is")
+    """How many elements are asked for along which axes; -1 leaves an axis as it is."""
     axes = list(range(-len(s), 0)) if dim is None and s is not None else dim
     axes = list(range(-x.ndim, 0)) if axes is None else axes
-    return (list(s) if s is not None else [None] * len(axes)), axes
+    return [None if n == -1 else n for n in s or [-1] * len(axes)], axes
 
 
 def fft_hfftn(self: Array, s: list[int] | None, dim: list[int] | None, norm: str | None) -> Array:
@@ -166,12 +165,15 @@ def _several(name: str, *, is_real: bool = False) -> Callable[..., Array]:
     def run(self: Array, s: list[int] | None, dim: list[int] | None, norm: str | None) -> Array:
         if is_real and np.iscomplexobj(self):
             raise Unsuited("its input is complex")
-        if s is not None and -1 in s:
-            raise Unsuited("it leaves a size as it is")
-        if s is not None and dim is None:
-            dim = list(range(-len(s), 0))
-        y = function(self, s, dim, norm)
-        return _like(_turned(y, self, dim) if name in _WHOLE else y, self)
+        sizes, axes = _sizes(self, s, dim)
+        kept = zip(sizes[:-1], axes[:-1], strict=True)
+        given = [self.shape[axis] if n is None else n for n, axis in kept]
+        last = sizes[-1]
+        if last is None:
+            last = self.shape[axes[-1]]
+            last = 2 * (last - 1) if name == "irfftn" else last
+        y = function(self, [*given, last], axes, norm)
+        return _like(_turned(y, self, axes) if name in _WHOLE else y, self)
 
     return run
 
@@ -265,7 +267,7 @@ def stft_center(
     align_to_window: bool | None = None,
 ) -> Array:
     if center:
-        mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}[pad_mode]
+        mode = {"replicate": "edge", "circular": "wrap"}.get(pad_mode, pad_mode)
         edges = [(0, 0)] * (self.ndim - 1) + [(n_fft // 2, n_fft // 2)]
         self = np.pad(self, edges, mode=mode)  # type: ignore[call-overload]
     aligned = align_to_window and not center

@@ -13,7 +13,7 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.indexing import along, inside, keys_of, places
-from surgeon.reference.operators.precision import Array, Row
+from surgeon.reference.operators.precision import Array, Row, is_float
 from surgeon.reference.operators.shapes import axis_of
 
 
@@ -152,7 +152,7 @@ def scatter_reduce(
 ) -> Array:
     axis = axis_of(dim, self.ndim)
     inside(index, self.shape[axis] if self.ndim else 1)
-    out = self.astype(np.float64) if self.dtype.kind == "f" else self.copy()
+    out = self.astype(np.float64) if is_float(self) else self.copy()
     groups: dict[tuple[int, ...], list[Any]] = {}
     for place in np.ndindex(index.shape):
         to = list(place)
@@ -160,7 +160,7 @@ def scatter_reduce(
         groups.setdefault(tuple(to), []).append(src[place])
     for at, values in groups.items():
         group = np.asarray([*([out[at]] if include_self else []), *values])
-        if reduce == "mean" and self.dtype.kind == "f":
+        if reduce == "mean" and is_float(self):
             out[at] = group.mean()
         elif reduce == "mean":
             count = np.asarray(len(group)).astype(out.dtype)
@@ -210,7 +210,7 @@ def index_reduce(
 ) -> Array:
     """Line by line: those of the source that the index sends to one place, with its own."""
     kinds: dict[str, Any] = {"prod": np.prod, "amax": np.max, "amin": np.min, "mean": np.mean}
-    if self.dtype.kind != "f" and reduce == "mean":
+    if not is_float(self) and reduce == "mean":
         raise Unsuited("a mean of integers")
     _one_for_each(self, dim, index, source)
     out = np.moveaxis(self.copy(), dim, 0)
