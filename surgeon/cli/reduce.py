@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from surgeon.cli import options, results
-from surgeon.cli.console import desk
+from surgeon.cli.console import UsageError, desk
 from surgeon.cli.repair import DryRun, Reproducible, now
 from surgeon.cli.saving import Carried, ExternalAbove, ExternalData, ExternalName, carrying
 from surgeon.cli.targets import also_read, check_log, check_order, check_target
@@ -112,6 +112,12 @@ def reduce(
 
             command = Check(check, saying=saying, timeout=timeout, doubt=place.doubt)
             wanted = [data] if data else []
+            if data and not command.wants_data:
+                raise UsageError(
+                    "the command is given no inputs",
+                    where="--data",
+                    mend="Write `{data}` where it takes their file, or leave it out.",
+                )
             with isolation(timeout=timeout):
                 found = reducing.reduce(
                     source,

@@ -61,8 +61,9 @@ def _written(part: Model) -> Iterator[Path]:
             part.save(path)
             yield path
         finally:
-            for each in (path, path.with_suffix(".npz")):
-                each.unlink(missing_ok=True)
+            for each in part.folder.glob(f"{path.stem}.*"):  # its data, and what the check makes
+                if each.is_file() or each.is_symlink():
+                    each.unlink(missing_ok=True)
         return
     with tempfile.TemporaryDirectory(prefix="surgeon-") as folder:
         path = Path(folder, "part.onnx")
