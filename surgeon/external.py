@@ -11,7 +11,7 @@ import numpy.typing as npt
 import onnx
 
 from surgeon.errors import ModelError, OutputError, RecipeError
-from surgeon.files import bring, external_path, is_inside
+from surgeon.files import bring, external_path, is_portable
 from surgeon.nested import every_body
 from surgeon.packing import pack
 from surgeon.stored import bytes_of
@@ -80,10 +80,10 @@ def check_way(way: str, target: Path, name: str | None, above: int | None) -> No
         raise RecipeError(what, where="--external-above", mend=mend)
     if name is None:
         return
-    is_plain = is_inside(name) and "\0" not in name and not {"/", "\\"}.intersection(name)
-    if not is_plain or name.startswith(".") or name.casefold() == target.name.casefold():
+    if not is_portable(name) or name.casefold() == target.name.casefold():
         raise RecipeError(
-            f"`{name[:200]}` is no name of a file beside the model, or that of the model",
+            f"`{name[:200]}` is no name of a file beside the model on every system, or that of the "
+            "model, or of a backup",
             where="--external-name",
             mend="Write it without folders, as `weights.bin`.",
         )
@@ -343,16 +343,21 @@ def values_of(tensor: onnx.TensorProto, folder: Path | None) -> npt.NDArray[Any]
 
 def _values(tensor: onnx.TensorProto, folder: Path) -> bytes:
     told = {each.key: each.value for each in tensor.external_data}
+    size = bytes_of(tensor)
     try:
         with external_path(told.get("location", ""), folder).open("rb") as file:
             file.seek(int(told.get("offset") or 0))
-            return file.read(bytes_of(tensor))
+            found = file.read(size)
+        why = "" if len(found) == size else "the file is too short"
     except (OSError, ValueError) as error:
+        found, why = b"", str(error)
+    if why:
         raise ModelError(
-            f"the values of initializer `{tensor.name}` cannot be read: {error}",
+            f"the values of initializer `{tensor.name}` cannot be read: {why}",
             where=str(folder),
             mend="Put the external data file beside the model, or export the model again.",
-        ) from None
+        )
+    return found
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -15,6 +15,12 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from surgeon.errors import ModelError, OutputError
 
+_UNUSABLE = frozenset('/\\<>:"|?*')  # in names of files, on one system or another
+_DEVICES = frozenset(  # names of Windows, with any ending
+    {"CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT") for n in range(1, 10))}
+)
+_LONGEST = 255  # bytes of a name
+
 
 def write_whole(path: Path, *pieces: bytes) -> None:
     """Write beside, then rename: a reader sees the old file or the new one.
@@ -248,6 +254,21 @@ def is_inside(name: str) -> bool:
     """Whether a relative name stays in its folder, on every system."""
     pure = (PurePosixPath(name), PureWindowsPath(name))
     return bool(name) and not any(p.is_absolute() or ".." in p.parts or p.drive for p in pure)
+
+
+def is_portable(name: str) -> bool:
+    """Whether a file beside others can be called so, on every system, and is none to be cleared."""
+    stem = name.split(".")[0].rstrip(" ").upper()
+    return (
+        is_inside(name)
+        and name.isprintable()
+        and not _UNUSABLE.intersection(name)
+        and not name.startswith((".", " "))
+        and not name.endswith((".", " ", "~"))
+        and len(os.fsencode(name)) <= _LONGEST
+        and stem not in _DEVICES
+        and not name.lower().endswith((".bak", ".tmp"))
+    )
 
 
 def external_path(location: str, folder: Path) -> Path:

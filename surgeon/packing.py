@@ -69,7 +69,10 @@ def _pieces(
                 places.append((begun[source], source.size))
                 continue
             read[source.path] += source.size
-            if read[source.path] > source.path.stat().st_size:  # else a small model makes any size
+            length = source.path.stat().st_size
+            if source.offset + source.size > length:
+                raise _unread(source, tensor.name, "the file is too short")
+            if read[source.path] > length:  # else a small model makes any size
                 raise ModelError(
                     f"tensors overlap in the data file `{source.path.name[:200]}`",
                     where=str(folder),
