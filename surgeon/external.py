@@ -11,9 +11,9 @@ import numpy.typing as npt
 import onnx
 
 from surgeon.errors import ModelError, OutputError, RecipeError
-from surgeon.files import bring, external_path, is_portable
+from surgeon.files import bring, external_path, foresee_bring, is_portable
 from surgeon.nested import every_body
-from surgeon.packing import pack
+from surgeon.packing import foresee_pack, pack
 from surgeon.stored import bytes_of
 
 KEEP, COPY, INLINE, PACK = WAYS = ("keep", "copy", "inline", "pack")
@@ -99,6 +99,7 @@ class Carrier:
         name: What `pack` calls the file; without one it is called by its content.
         above: Bytes from which on `pack` puts values outside, and below which it puts them inside;
             without it all that lies outside stays there, and what has some size goes there.
+        dry: Whether nothing is written, and only what would be refused is.
 
     Attributes:
         edits: Whether the model has to be written anew for it.
@@ -111,9 +112,11 @@ class Carrier:
         way: str,
         name: str | None = None,
         above: int | None = None,
+        *,
+        dry: bool = False,
     ) -> None:
         self.source, self.target, self.way = source, target, way
-        self.name, self.above = name, above
+        self.name, self.above, self.dry = name, above, dry
         self._beside = source is not None and _same(source, target.parent)
         self.edits = way in (INLINE, PACK) or (way == COPY and self._beside)
         self._brought: list[Path] = []
@@ -138,7 +141,11 @@ class Carrier:
             return
         for location, inside in sorted(places.items()):
             to = self._place(location)
-            if to is not None and bring(inside, to):
+            if to is None:
+                continue
+            if self.dry:
+                foresee_bring(inside, to)
+            elif bring(inside, to):
                 self._brought.append(to)
         if self.edits:
             for tensor in found:
@@ -185,7 +192,11 @@ class Carrier:
 
     def _pack(self, tensors: Sequence[onnx.TensorProto], name: str | None = None) -> None:
         """Put what the tensors hold into one file."""
-        if tensors:
+        if tensors and self.dry:
+            foresee_pack(tensors, self.source, self.target, name)
+            for tensor in tensors:  # which would lie outside: what is left is what has to fit
+                tensor.ClearField("raw_data")
+        elif tensors:
             to, is_new = pack(tensors, self.source, self.target, name)
             self._brought += [to] * is_new
 
@@ -350,7 +361,7 @@ def _values(tensor: onnx.TensorProto, folder: Path) -> bytes:
             found = file.read(size)
         why = "" if len(found) == size else "the file is too short"
     except (OSError, ValueError) as error:
-        found, why = b"", str(error)
+        found, why = b"", str(error) or type(error).__name__
     if why:
         raise ModelError(
             f"the values of initializer `{tensor.name}` cannot be read: {why}",

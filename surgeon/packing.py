@@ -10,7 +10,7 @@ from typing import NamedTuple
 from onnx import TensorProto
 
 from surgeon.errors import ModelError
-from surgeon.files import external_path, write_by_content
+from surgeon.files import external_path, foresee_by_content, write_by_content
 from surgeon.stored import bytes_of
 
 _ALIGNMENT = 4096  # bytes: so that a runtime can map the tensors
@@ -23,6 +23,17 @@ class _Source(NamedTuple):
     path: Path
     offset: int
     size: int
+
+
+def foresee_pack(
+    tensors: Sequence[TensorProto], folder: Path | None, path: Path, name: str | None = None
+) -> None:
+    """See that `pack` would not refuse; nothing is written, and no tensor edited.
+
+    Raises:
+        ModelError, OutputError: As there.
+    """
+    foresee_by_content(path, _pieces(tensors, folder, []), name)
 
 
 def pack(

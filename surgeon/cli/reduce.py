@@ -129,8 +129,7 @@ def reduce(
                     progress=progress,
                     date=None if reproducible else now(),
                 )
-        if not dry_run:
-            found.model.save(target, **carried)
+        found.model.save(target, dry_run=dry_run, **carried)
         first, last = command.first, command.last
         assert first is not None  # what it said of the whole model
         assert last is not None
