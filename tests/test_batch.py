@@ -1,5 +1,6 @@
 """Many files: what becomes of good, broken and hostile ones, from wherever they come."""
 
+import errno
 import json
 import os
 import sys
@@ -244,6 +245,45 @@ def test_recipes_are_named(zoo: Path) -> None:
         surgeon.batch(zoo, zoo.parent / "out")
     with pytest.raises(RecipeError, match="`Recipe` is no name"):
         surgeon.batch(zoo, zoo.parent / "out", surgeon.Recipe.parse(DOUBLE))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("way", ["link", "zoo/../zoo"])
+def test_results_inside_the_sources_are_no_sources(zoo: Path, tmp_path: Path, way: str) -> None:
+    """Each run took what the one before it had written for models of a folder `out`."""
+    (tmp_path / "link").symlink_to(zoo)
+    source, dest = tmp_path / way, (zoo / "out").resolve()
+    names = [each.name for each in find(source, leave_out=dest)]
+    (dest / "out").mkdir(parents=True)
+    for folder in (dest, dest / "out"):
+        (folder / "one.onnx").write_bytes(b"a result")
+    assert [each.name for each in find(source, leave_out=dest)] == names
+    pattern = str(source / "**" / "*.onnx")
+    assert [each.name for each in find(pattern, leave_out=dest)] == names
+
+
+def test_a_folder_that_cannot_be_read_has_a_row(zoo: Path, monkeypatch: Any) -> None:
+    """Its models were left out without a word."""
+    shut = zoo / "shut"
+    shut.mkdir()
+    (shut / "one.onnx").write_bytes(net())
+    look = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if path in map(str, (shut, zoo.parent / "none")):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    (found,) = [each for each in find(zoo) if each.fault]
+    assert (found.name, found.fault) == (
+        "shut/",
+        "the folder cannot be read: Permission denied",
+    )
+    (row,) = [row for row in surgeon.batch(zoo, zoo.parent / "out", "clean") if not row.good]
+    assert (row.name, row.outcome) == ("shut/", "refused")
+    (zoo.parent / "none").mkdir()
+    with pytest.raises(ModelError, match="the folder cannot be read"):
+        find(zoo.parent / "none")
 
 
 # -------------------------------------------------------------------------------------- Python

@@ -182,6 +182,7 @@ class Drive:
             stamp=found.stamp,
             sha256=found.sha256,
             locations=found.locations,
+            data=() if source.url else found.data,
             bytes=found.bytes,
             key=key_of(found, the.how),
             recipes=the.recipes,
