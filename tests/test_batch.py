@@ -16,7 +16,7 @@ from batches import heavy, log, net, outcomes, run, tree, zoo
 from command import DOUBLE
 
 import surgeon
-from surgeon.batch import Row, find, grouped, remarks
+from surgeon.batch import Row, find, grouped, publish, remarks
 from surgeon.batch.reports import rows_as_text
 from surgeon.errors import ModelError, OutputError, RecipeError
 from surgeon.render.batch_page import batch_page
@@ -259,6 +259,21 @@ def test_results_inside_the_sources_are_no_sources(zoo: Path, tmp_path: Path, wa
     assert [each.name for each in find(source, leave_out=dest)] == names
     pattern = str(source / "**" / "*.onnx")
     assert [each.name for each in find(pattern, leave_out=dest)] == names
+
+
+def test_names_that_differ_in_case_alone_where_these_are_one(
+    zoo: Path, double: Path, monkeypatch: Any
+) -> None:
+    """The second would be written over the first."""
+    (zoo / "ONE.onnx").write_bytes(net(7))
+    if len([each for each in zoo.iterdir() if each.name.lower() == "one.onnx"]) == 1:
+        pytest.skip("they are one here too")
+    assert not publish.folds_names(zoo)
+    monkeypatch.setattr(sys.modules["surgeon.batch.run"], "folds_names", lambda _: True)
+    rows = {row.name: row for row in surgeon.batch(zoo, zoo.parent / "out", double)}
+    assert {name for name, row in rows.items() if not row.good} == {"ONE.onnx", "one.onnx"}
+    assert "differs in case alone" in rows["one.onnx"].reason
+    assert not (zoo.parent / "out" / "one.onnx").exists()
 
 
 def test_a_folder_that_cannot_be_read_has_a_row(zoo: Path, monkeypatch: Any) -> None:
