@@ -156,7 +156,7 @@ def as_read(
     }
     at_input, at_output, none = steps[what]
     for value in changed.graph.input:
-        if value.name in ends.constants or (what == "order" and value.name in fixed):
+        if value.name in ends.defaults or (what == "order" and value.name in fixed):
             continue
         _do(at_input, value, layer.inputs)
     for value in changed.graph.output:
@@ -191,7 +191,7 @@ def could_be_left(proto: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
     Gives names by the kind of step, as far as the file itself says the types of its values.
     """
     ends = Ends(proto)
-    given = [value for value in proto.graph.input if value.name not in ends.constants]
+    given = [value for value in proto.graph.input if value.name not in ends.defaults]
     said = {value.name: value.type.tensor_type.elem_type for value in proto.graph.value_info}
     return {
         "types": tuple(v.name for v in given if ends.casts(v)),
