@@ -125,6 +125,15 @@ def test_a_report_is_no_data_file(net: Path, double: Path, tmp_path: Path) -> No
         assert not out.exists()
 
 
+@pytest.mark.parametrize("command", ["reduce", "adapt"])
+def test_the_script_of_a_check_is_not_written_over(net: Path, tmp_path: Path, command: str) -> None:
+    script = tmp_path / "check.sh"
+    script.write_text("#!/bin/sh\nexit 1\n")
+    script.chmod(0o755)
+    refused(run(command, net, script, "--check", f"'{script}' {{}}"), 5, "the file that is read")
+    assert script.read_text().startswith("#!/bin/sh")
+
+
 @pytest.mark.parametrize("option", ["--data", "--value"])
 def test_adapt_does_not_write_over_what_it_reads(net: Path, tmp_path: Path, option: str) -> None:
     given = tmp_path / "given.npz"

@@ -299,6 +299,22 @@ def test_numbers_need_sizes(tmp_path: Path) -> None:
     assert set(sizes) == {(5, 4)}
 
 
+def test_texts_beside_a_part_are_read_without_pickle() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (string[2] x) => (string[2] y) '
+        "{ a = Identity (x) y = Identity (a) }"
+    )
+    seen = []
+
+    def fails(path: Path) -> bool:
+        with np.load(path.with_suffix(".npz")) as arrays:
+            seen.extend(arrays[name].dtype.kind for name in arrays.files)
+        return True
+
+    surgeon.reduce(model, fails, data=(), most=1)
+    assert set(seen) == {"U"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_data_outside_come_along(

@@ -95,6 +95,7 @@ def adapt(
                 from surgeon.reducing.command import Check
 
             command = Check(check, timeout=timeout, doubt=place.doubt)
+            check_target(target, inputs=also_read(command.words))
             try:
                 with isolation(timeout=timeout, memory=options.read_size(memory)):
                     found = adapting.adapt(

@@ -111,6 +111,7 @@ def reduce(
                 from surgeon.reducing.command import Check
 
             command = Check(check, saying=saying, timeout=timeout, doubt=place.doubt)
+            check_target(target, inputs=also_read(command.words))
             wanted = [data] if data else []
             if data and not command.wants_data:
                 raise UsageError(
