@@ -14,6 +14,7 @@ from functools import partial
 import onnx
 
 from surgeon.errors import SurgeonError
+from surgeon.nested import every_body, every_node
 from surgeon.steps.ends import FRACTIONS, Ends, Typed, rename
 
 STEP = "as-read"
@@ -92,6 +93,9 @@ class Layer:
         for value in graph.input:
             if value.name in self.inputs:
                 original, node = self.inputs[value.name]
+                if self.inside and _undone(graph, original):
+                    value.CopyFrom(original)
+                    continue
                 inner = f"{value.name}/as-read/{place}"
                 rename(graph, value.name, inner)
                 before.append(_between(node, value.name, inner))
@@ -213,6 +217,27 @@ def _widened(value: onnx.ValueInfoProto) -> str:
     """What came in, by what the end was."""
     was = _TYPE.DataType.Name(value.type.tensor_type.elem_type).lower()
     return f"is float, no longer {was}"
+
+
+def _undone(graph: onnx.GraphProto, value: onnx.ValueInfoProto) -> bool:
+    """Take the Cast that came in behind an input out again, where it alone reads it.
+
+    Between two Casts onnxruntime 1.31 loses a value that a body reads.
+    """
+    name, wanted = value.name, value.type.tensor_type.elem_type
+    readers = [node for node in every_node(graph.node) if name in node.input]
+    casts = [n for n in graph.node if n.op_type == "Cast" and name in n.input]
+    given = {each.name for each in graph.output}
+    seen = given | {each.name for body in every_body(graph.node) for each in body.output}
+    if len(readers) != 1 or len(casts) != 1 or name in seen:
+        return False
+    (cast,) = casts
+    if cast.attribute[0].i != wanted or cast.output[0] in given:
+        return False
+    made = cast.output[0]
+    graph.node.remove(cast)
+    rename(graph, made, name)
+    return True
 
 
 def _between(node: onnx.NodeProto, first: str, last: str) -> onnx.NodeProto:
