@@ -11,9 +11,9 @@ import numpy.typing as npt
 import onnx
 
 from surgeon.errors import ModelError, OutputError, RecipeError
-from surgeon.files import bring, external_path, foresee_bring, is_portable
+from surgeon.files import bring, external_path, foresee_bring
 from surgeon.nested import every_body
-from surgeon.packing import foresee_pack, pack
+from surgeon.packing import foresee_pack, is_portable, pack
 from surgeon.stored import bytes_of
 
 KEEP, COPY, INLINE, PACK = WAYS = ("keep", "copy", "inline", "pack")

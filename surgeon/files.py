@@ -16,12 +16,6 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from surgeon.errors import ModelError, OutputError
 
-_UNUSABLE = frozenset('/\\<>:"|?*')  # in names of files, on one system or another
-_DEVICES = frozenset(  # names of Windows, with any ending
-    {"CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT") for n in range(1, 10))}
-)
-_LONGEST = 255  # bytes of a name
-
 
 def write_whole(path: Path, *pieces: bytes) -> None:
     """Write beside, then rename: a reader sees the old file or the new one.
@@ -104,11 +98,26 @@ def write_by_content(
     with _beside(path, told()) as beside:
         to = path.with_name(name or f"{path.name}.{digest.hexdigest()[:12]}.data")
         with _said_of(to):
-            if is_new := not (to.exists() or (name and os.path.lexists(to))):
-                os.replace(beside, to)
-            elif name and not (_is_own(to) and filecmp.cmp(to, beside, shallow=False)):
+            is_new = _take(beside, to)
+            if not is_new and name and not (_is_own(to) and filecmp.cmp(to, beside, shallow=False)):
                 raise _another(to)
+            if not is_new and not to.exists():  # a link to nowhere
+                os.replace(beside, to)
+                is_new = True
     return to, is_new
+
+
+def _take(beside: Path, to: Path) -> bool:
+    """Give a file a name, unless another has it: of runs at once one is the first."""
+    try:
+        os.link(beside, to)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system that has no links
+        if os.path.lexists(to):
+            return False
+        os.replace(beside, to)
+    return True
 
 
 def foresee_by_content(path: Path, pieces: Iterable[bytes], name: str | None = None) -> None:
@@ -200,7 +209,10 @@ def bring(source: Path, target: Path, *, link: bool = False) -> bool:
         if not (_share_blocks(source, beside) or (link and _hard_link(source, beside))):
             shutil.copyfile(source, beside)
             _settle(beside)
-        os.replace(beside, target)
+        if os.path.lexists(target) or not _take(beside, target):
+            if _is_there(source, target, link=link):  # since just now
+                return False
+            os.replace(beside, target)
     except OSError as error:
         raise cannot_write(target, error) from None
     finally:
@@ -321,21 +333,6 @@ def is_inside(name: str) -> bool:
     """Whether a relative name stays in its folder, on every system."""
     pure = (PurePosixPath(name), PureWindowsPath(name))
     return bool(name) and not any(p.is_absolute() or ".." in p.parts or p.drive for p in pure)
-
-
-def is_portable(name: str) -> bool:
-    """Whether a file beside others can be called so, on every system, and is none to be cleared."""
-    stem = name.split(".")[0].rstrip(" ").upper()
-    return (
-        is_inside(name)
-        and name.isprintable()
-        and not _UNUSABLE.intersection(name)
-        and not name.startswith((".", " "))
-        and not name.endswith((".", " ", "~"))
-        and len(os.fsencode(name)) <= _LONGEST
-        and stem not in _DEVICES
-        and not name.lower().endswith((".bak", ".tmp"))
-    )
 
 
 def external_path(location: str, folder: Path) -> Path:

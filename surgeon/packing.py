@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,11 +11,16 @@ from typing import NamedTuple
 from onnx import TensorProto
 
 from surgeon.errors import ModelError
-from surgeon.files import external_path, foresee_by_content, write_by_content
+from surgeon.files import external_path, foresee_by_content, is_inside, write_by_content
 from surgeon.stored import bytes_of
 
 _ALIGNMENT = 4096  # bytes: so that a runtime can map the tensors
 _PIECE = 1 << 24  # bytes read at once
+_UNUSABLE = frozenset('/\\<>:"|?*')  # in names of files, on one system or another
+_DEVICES = frozenset(  # names of Windows, with any ending
+    {"CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT") for n in range(1, 10))}
+)
+_LONGEST = 255  # bytes of a name
 
 
 class _Source(NamedTuple):
@@ -23,6 +29,21 @@ class _Source(NamedTuple):
     path: Path
     offset: int
     size: int
+
+
+def is_portable(name: str) -> bool:
+    """Whether a file beside others can be called so, on every system, and is none to be cleared."""
+    stem = name.split(".")[0].rstrip(" ").upper()
+    return (
+        is_inside(name)
+        and name.isprintable()
+        and not _UNUSABLE.intersection(name)
+        and not name.startswith((".", " "))
+        and not name.endswith((".", " ", "~"))
+        and len(os.fsencode(name)) <= _LONGEST
+        and stem not in _DEVICES
+        and not name.lower().endswith((".bak", ".tmp"))
+    )
 
 
 def foresee_pack(
