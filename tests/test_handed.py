@@ -85,3 +85,17 @@ def test_halves_that_a_body_reads_are_given_as_float32() -> None:
     made = Session(result).run(given)
     whole = Session(model).run(given | {"x": given["x"].astype(np.float16)})
     assert (made["y"] == whole["y"].astype(np.float32)).all()
+
+
+def test_an_output_that_the_file_gives_twice() -> None:
+    model = parse(
+        "g (float16[n,16] x) => (float16[n,16] y, float16[n,16] h) { h = Relu (x) y = Exp (h) }"
+    )
+    model.graph.output.append(model.graph.output[1])
+    result = surgeon.apply(model, "float32-ends", require="equivalent").model.to_proto()
+    assert [(v.name, v.type.tensor_type.elem_type) for v in result.graph.output] == [
+        ("y", 1),
+        ("h", 1),
+        ("h", 1),
+    ]
+    assert [node.op_type for node in result.graph.node].count("Cast") == 3

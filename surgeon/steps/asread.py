@@ -100,12 +100,15 @@ class Layer:
                 rename(graph, value.name, inner)
                 before.append(_between(node, value.name, inner))
                 value.CopyFrom(original)
+        done: set[str] = set()
         for value in graph.output:
             if value.name in self.outputs:
                 original, node = self.outputs[value.name]
                 inner = f"{value.name}/as-made/{place}"
-                rename(graph, value.name, inner)
-                graph.node.append(_between(node, inner, value.name))
+                if value.name not in done:  # a file may give it twice
+                    rename(graph, value.name, inner)
+                    graph.node.append(_between(node, inner, value.name))
+                done.add(value.name)
                 value.CopyFrom(original)
         kept = list(graph.node)
         del graph.node[:], graph.value_info[:]
@@ -163,8 +166,13 @@ def as_read(
         if value.name in ends.defaults or (what == "order" and value.name in fixed):
             continue
         _do(at_input, value, layer.inputs)
+    given: dict[str, onnx.ValueInfoProto] = {}
     for value in changed.graph.output:
+        if value.name in given:  # the file gives it twice
+            value.CopyFrom(given[value.name])
+            continue
         _do(at_output, value, layer.outputs)
+        given[value.name] = value
     if not layer.inputs and not layer.outputs:
         mend = "Put `clean` in front, or leave the step out."
         raise SurgeonError(none, where=f"{STEP}: {what}", mend=mend)
