@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import onnx
+
 from surgeon.assumptions import Axioms, see_sizes
 from surgeon.choices import Data, Reference
 from surgeon.culprits import Kept, Place, find_culprits
@@ -107,15 +109,26 @@ class Comparison:
             narrowed=False,
             progress=progress,
         )
-        return replace(found, mend="")  # its mends are for two files; a run that fails has its own
+        found = replace(found, mend="")  # its mends are for two files; a run that fails has its own
+        runs = found.status in ("equivalent", "runs") and not found.custom_operators
+        if not runs or not work.handed.layers:
+            return found
+        # what was compared has the original's interface, and what is saved another
+        why = self._fault_of(work.model.to_proto(), work.recipes)
+        said = f"it does not load with the interface that it is given: {why}"
+        return replace(found, status="broken", detail=said) if why else found
 
     def fault(self, recipes: Sequence[Recipe]) -> str:
         """Why onnxruntime does not load what nothing changed; "" where it does, or is not asked."""
+        why = self._fault_of(self.original.proto, recipes)
+        return f"nothing was changed, although {why}" if why else ""
+
+    def _fault_of(self, proto: onnx.ModelProto, recipes: Sequence[Recipe]) -> str:
+        """Why onnxruntime does not load a model; "" where it does, or is not asked."""
         from surgeon.isolation import MOST_LOADED, fault_of
         from surgeon.runtime import unknown_operators
         from surgeon.verify.originals import is_declared
 
-        proto = self.original.proto
         if proto.functions or weights_of(proto.graph).size > MOST_LOADED:
             return ""
         why = fault_of(proto, folder=self.original.folder)
@@ -123,7 +136,7 @@ class Comparison:
         unknown = unknown_operators(proto) if why and custom else ()
         if not why or (unknown and all(is_declared(name, custom) for name in unknown)):
             return ""
-        return f"nothing was changed, although {why}"
+        return why
 
     def culprits(self, work: Operation, verdict: Verdict) -> frozenset[Place]:
         """The rewrites with which the result differs; none where they cannot be told."""

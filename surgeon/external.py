@@ -11,9 +11,9 @@ import numpy.typing as npt
 import onnx
 
 from surgeon.errors import ModelError, OutputError, RecipeError
-from surgeon.files import bring, external_path, is_inside
+from surgeon.files import bring, external_path, foresee_bring
 from surgeon.nested import every_body
-from surgeon.packing import pack
+from surgeon.packing import foresee_pack, is_portable, pack
 from surgeon.stored import bytes_of
 
 KEEP, COPY, INLINE, PACK = WAYS = ("keep", "copy", "inline", "pack")
@@ -80,10 +80,10 @@ def check_way(way: str, target: Path, name: str | None, above: int | None) -> No
         raise RecipeError(what, where="--external-above", mend=mend)
     if name is None:
         return
-    is_plain = is_inside(name) and "\0" not in name and not {"/", "\\"}.intersection(name)
-    if not is_plain or name.startswith(".") or name.casefold() == target.name.casefold():
+    if not is_portable(name) or name.casefold() == target.name.casefold():
         raise RecipeError(
-            f"`{name[:200]}` is no name of a file beside the model, or that of the model",
+            f"`{name[:200]}` is no name of a file beside the model on every system, or that of the "
+            "model, or of a backup",
             where="--external-name",
             mend="Write it without folders, as `weights.bin`.",
         )
@@ -99,6 +99,7 @@ class Carrier:
         name: What `pack` calls the file; without one it is called by its content.
         above: Bytes from which on `pack` puts values outside, and below which it puts them inside;
             without it all that lies outside stays there, and what has some size goes there.
+        dry: Whether nothing is written, and only what would be refused is.
 
     Attributes:
         edits: Whether the model has to be written anew for it.
@@ -111,9 +112,11 @@ class Carrier:
         way: str,
         name: str | None = None,
         above: int | None = None,
+        *,
+        dry: bool = False,
     ) -> None:
         self.source, self.target, self.way = source, target, way
-        self.name, self.above = name, above
+        self.name, self.above, self.dry = name, above, dry
         self._beside = source is not None and _same(source, target.parent)
         self.edits = way in (INLINE, PACK) or (way == COPY and self._beside)
         self._brought: list[Path] = []
@@ -138,7 +141,11 @@ class Carrier:
             return
         for location, inside in sorted(places.items()):
             to = self._place(location)
-            if to is not None and bring(inside, to):
+            if to is None:
+                continue
+            if self.dry:
+                foresee_bring(inside, to)
+            elif bring(inside, to):
                 self._brought.append(to)
         if self.edits:
             for tensor in found:
@@ -185,7 +192,11 @@ class Carrier:
 
     def _pack(self, tensors: Sequence[onnx.TensorProto], name: str | None = None) -> None:
         """Put what the tensors hold into one file."""
-        if tensors:
+        if tensors and self.dry:
+            foresee_pack(tensors, self.source, self.target, name)
+            for tensor in tensors:  # which would lie outside: what is left is what has to fit
+                tensor.ClearField("raw_data")
+        elif tensors:
             to, is_new = pack(tensors, self.source, self.target, name)
             self._brought += [to] * is_new
 
@@ -343,16 +354,21 @@ def values_of(tensor: onnx.TensorProto, folder: Path | None) -> npt.NDArray[Any]
 
 def _values(tensor: onnx.TensorProto, folder: Path) -> bytes:
     told = {each.key: each.value for each in tensor.external_data}
+    size = bytes_of(tensor)
     try:
         with external_path(told.get("location", ""), folder).open("rb") as file:
             file.seek(int(told.get("offset") or 0))
-            return file.read(bytes_of(tensor))
+            found = file.read(size)
+        why = "" if len(found) == size else "the file is too short"
     except (OSError, ValueError) as error:
+        found, why = b"", str(error) or type(error).__name__
+    if why:
         raise ModelError(
-            f"the values of initializer `{tensor.name}` cannot be read: {error}",
+            f"the values of initializer `{tensor.name}` cannot be read: {why}",
             where=str(folder),
             mend="Put the external data file beside the model, or export the model again.",
-        ) from None
+        )
+    return found
 
 
 def _same(one: Path, other: Path) -> bool:

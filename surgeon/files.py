@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import filecmp
 import hashlib
 import os
@@ -28,6 +29,29 @@ def write_whole(path: Path, *pieces: bytes) -> None:
     """
     with prepared(path, *pieces):
         pass
+
+
+def foresee(path: Path) -> None:
+    """See that a file can be written, as far as that is known before it is.
+
+    Raises:
+        OutputError: Its folder is missing or read-only, or it is a stream or a folder.
+    """
+    if is_stream(path):
+        raise streamed(str(path))
+    with _said_of(path):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        _see_folder(path.parent)
+
+
+def _see_folder(folder: Path) -> None:
+    if not folder.exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 @contextlib.contextmanager
@@ -74,20 +98,58 @@ def write_by_content(
     with _beside(path, told()) as beside:
         to = path.with_name(name or f"{path.name}.{digest.hexdigest()[:12]}.data")
         with _said_of(to):
-            if is_new := not (to.exists() or (name and os.path.lexists(to))):
+            is_new = _take(beside, to)
+            if not is_new and name and not (_is_own(to) and filecmp.cmp(to, beside, shallow=False)):
+                raise _another(to)
+            if not is_new and not to.exists():  # a link to nowhere
                 os.replace(beside, to)
-            elif name and not _is_one(to, beside):
-                raise OutputError(
-                    "another file of that name is there, which a model may read",
-                    where=str(to),
-                    mend="Remove it, or name the data file otherwise: `--external-name`.",
-                )
+                is_new = True
     return to, is_new
 
 
-def _is_one(there: Path, other: Path) -> bool:
-    """Whether a file, and no link to one, holds the same as another."""
-    return is_file(there) and not there.is_symlink() and filecmp.cmp(there, other, shallow=False)
+def _take(beside: Path, to: Path) -> bool:
+    """Give a file a name, unless another has it: of runs at once one is the first."""
+    try:
+        os.link(beside, to)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system that has no links
+        if os.path.lexists(to):
+            return False
+        os.replace(beside, to)
+    return True
+
+
+def foresee_by_content(path: Path, pieces: Iterable[bytes], name: str | None = None) -> None:
+    """See that `write_by_content` would not refuse; the pieces are read, and nothing is written.
+
+    Raises:
+        OutputError: As there, but for what nobody knows before: a full disk.
+    """
+    foresee(path)
+    if name is None or not os.path.lexists(to := path.with_name(name)):
+        for _ in pieces:
+            pass
+        return
+    is_same = _is_own(to)
+    with _said_of(to), to.open("rb") if is_same else contextlib.nullcontext() as there:
+        for piece in pieces:
+            is_same = is_same and there is not None and there.read(len(piece)) == piece
+        if not is_same or (there is not None and there.read(1)):
+            raise _another(to)
+
+
+def _is_own(there: Path) -> bool:
+    """Whether a file is there, and no link to one."""
+    return is_file(there) and not there.is_symlink()
+
+
+def _another(to: Path) -> OutputError:
+    return OutputError(
+        "another file of that name is there, which a model may read",
+        where=str(to),
+        mend="Remove it, or name the data file otherwise: `--external-name`.",
+    )
 
 
 @contextlib.contextmanager
@@ -142,28 +204,51 @@ def bring(source: Path, target: Path, *, link: bool = False) -> bool:
     source = source.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if os.path.lexists(target):
-            if os.path.samefile(source, target):
-                if link or source == target.resolve():
-                    return False
-            elif filecmp.cmp(source, target, shallow=False):
-                return False
-            else:
-                raise OutputError(
-                    "another file of that name is there, and the model's data would replace it",
-                    where=str(target),
-                    mend="Save the model into a folder of its own.",
-                )
+        if _is_there(source, target, link=link):
+            return False
         if not (_share_blocks(source, beside) or (link and _hard_link(source, beside))):
             shutil.copyfile(source, beside)
             _settle(beside)
-        os.replace(beside, target)
+        if os.path.lexists(target) or not _take(beside, target):
+            if _is_there(source, target, link=link):  # since just now
+                return False
+            os.replace(beside, target)
     except OSError as error:
         raise cannot_write(target, error) from None
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
     return True
+
+
+def foresee_bring(source: Path, target: Path) -> None:
+    """See that `bring` would not refuse; nothing is written.
+
+    Raises:
+        OutputError: As there, but for what nobody knows before: a full disk.
+    """
+    with _said_of(target):
+        if not _is_there(source.resolve(), target):
+            _see_folder(next(each for each in target.parents if os.path.lexists(each)))
+
+
+def _is_there(source: Path, target: Path, *, link: bool = False) -> bool:
+    """Whether a file holds what another does, or is it.
+
+    Raises:
+        OutputError: It holds something else.
+    """
+    if not os.path.lexists(target):
+        return False
+    if os.path.samefile(source, target):
+        return link or source == target.resolve()
+    if filecmp.cmp(source, target, shallow=False):
+        return True
+    raise OutputError(
+        "another file of that name is there, and the model's data would replace it",
+        where=str(target),
+        mend="Save the model into a folder of its own.",
+    )
 
 
 def _share_blocks(source: Path, target: Path) -> bool:

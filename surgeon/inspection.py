@@ -21,11 +21,13 @@ from surgeon.importer import types_given
 from surgeon.misfits import Misfit, misfits, unread
 from surgeon.model import Model, ModelLike
 from surgeon.nested import bodies
+from surgeon.numerals import natural
 from surgeon.oddities import Oddities, oddities
 from surgeon.provenance import recipes_of
 from surgeon.soundness import see_texts
 from surgeon.spelling import operator_name, spelling
 from surgeon.steps.asread import could_be_left
+from surgeon.stored import bytes_of
 from surgeon.targets import Fit
 from surgeon.targets import target as of_target
 from surgeon.weights import Weight, weights_of
@@ -76,11 +78,13 @@ class ExternalFile:
         name: As the model writes it.
         tensors: How many weights lie in it.
         size: In bytes; None where it is missing or lies outside the model's folder.
+        needed: Up to which byte weights lie in it: more than `size` where it is cut off.
     """
 
     name: str
     tensors: int
     size: int | None
+    needed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,16 +365,17 @@ def _dynamic(inputs: Sequence[Value]) -> tuple[str, ...]:
 
 
 def _external(model: Model) -> Iterator[ExternalFile]:
-    counts: Counter[str] = Counter()
+    ends: dict[str, list[int]] = {}
     for tensor in external_tensors(model.proto):
-        counts.update(entry.value for entry in tensor.external_data if entry.key == "location")
-    for location, tensors in counts.items():
+        told = {entry.key: entry.value for entry in tensor.external_data}
+        end = (natural(told.get("offset") or "0") or 0) + bytes_of(tensor)
+        ends.setdefault(told.get("location", ""), []).append(end)
+    for location, each in ends.items():
         try:
             length = external_path(location, model.folder or Path()).stat().st_size
         except (ModelError, OSError):
-            yield ExternalFile(location, tensors, None)
-        else:
-            yield ExternalFile(location, tensors, length)
+            length = None
+        yield ExternalFile(location, len(each), length, max(each))
 
 
 def _computed_weights(proto: onnx.ModelProto) -> int:

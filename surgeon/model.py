@@ -34,7 +34,7 @@ from surgeon import mistaken, provenance
 from surgeon.collector import collector_paused
 from surgeon.errors import ModelError, RecipeError
 from surgeon.external import KEEP, PACK, Carrier, check_way, external_tensors
-from surgeon.files import external_path, write_whole
+from surgeon.files import external_path, foresee, write_whole
 from surgeon.importer import import_graph, opset_of
 from surgeon.links import bodies
 from surgeon.producer import release_of
@@ -293,6 +293,7 @@ class Model:
         external_data: str = KEEP,
         external_name: str | None = None,
         external_above: int | None = None,
+        dry_run: bool = False,
     ) -> None:
         """Write the model whole or not at all; external data goes with it.
 
@@ -307,6 +308,7 @@ class Model:
                 content and `.data`, so that no other model's file is written over. With a name of
                 your own a file that is there is left as it is: refused where it holds other data.
             external_above: Bytes from which on `pack` puts values there; smaller ones go inside.
+            dry_run: Write nothing, and raise what writing would, as far as that is known before.
 
         Raises:
             RecipeError: There is no such way, or no file of such a name.
@@ -315,13 +317,14 @@ class Model:
         """
         path = Path(path)
         check_way(external_data, path, external_name, external_above)
-        carrier = Carrier(self.folder, path, external_data, external_name, external_above)
+        where = self.folder, path, external_data, external_name, external_above
+        carrier = Carrier(*where, dry=dry_run)
         data: list[bytes] = []
         outside = self._sound is None or self._sound.outside
         try:
             if not self.changed and self.path is not None and not carrier.edits:
                 carrier.carry(external_tensors(self.proto) if outside else ())
-                data = [self.path.read_bytes()]
+                data = [] if dry_run else [self.path.read_bytes()]
             else:
                 with collector_paused():
                     if outside or external_data == PACK:
@@ -330,7 +333,10 @@ class Model:
                         data = self._sealed(proto, (), path.parent, where=str(path))
                     else:
                         data = self.to_bytes(where=str(path))
-            write_whole(path, *data)
+            if dry_run:
+                foresee(path)
+            else:
+                write_whole(path, *data)
         except BaseException:
             carrier.take_back(unless=data)
             raise

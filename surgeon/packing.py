@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,11 +11,16 @@ from typing import NamedTuple
 from onnx import TensorProto
 
 from surgeon.errors import ModelError
-from surgeon.files import external_path, write_by_content
+from surgeon.files import external_path, foresee_by_content, is_inside, write_by_content
 from surgeon.stored import bytes_of
 
 _ALIGNMENT = 4096  # bytes: so that a runtime can map the tensors
 _PIECE = 1 << 24  # bytes read at once
+_UNUSABLE = frozenset('/\\<>:"|?*')  # in names of files, on one system or another
+_DEVICES = frozenset(  # names of Windows, with any ending
+    {"CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT") for n in range(1, 10))}
+)
+_LONGEST = 255  # bytes of a name
 
 
 class _Source(NamedTuple):
@@ -23,6 +29,32 @@ class _Source(NamedTuple):
     path: Path
     offset: int
     size: int
+
+
+def is_portable(name: str) -> bool:
+    """Whether a file beside others can be called so, on every system, and is none to be cleared."""
+    stem = name.split(".")[0].rstrip(" ").upper()
+    return (
+        is_inside(name)
+        and name.isprintable()
+        and not _UNUSABLE.intersection(name)
+        and not name.startswith((".", " "))
+        and not name.endswith((".", " ", "~"))
+        and len(os.fsencode(name)) <= _LONGEST
+        and stem not in _DEVICES
+        and not name.lower().endswith((".bak", ".tmp"))
+    )
+
+
+def foresee_pack(
+    tensors: Sequence[TensorProto], folder: Path | None, path: Path, name: str | None = None
+) -> None:
+    """See that `pack` would not refuse; nothing is written, and no tensor edited.
+
+    Raises:
+        ModelError, OutputError: As there.
+    """
+    foresee_by_content(path, _pieces(tensors, folder, []), name)
 
 
 def pack(
@@ -69,7 +101,10 @@ def _pieces(
                 places.append((begun[source], source.size))
                 continue
             read[source.path] += source.size
-            if read[source.path] > source.path.stat().st_size:  # else a small model makes any size
+            length = source.path.stat().st_size
+            if source.offset + source.size > length:
+                raise _unread(source, tensor.name, "the file is too short")
+            if read[source.path] > length:  # else a small model makes any size
                 raise ModelError(
                     f"tensors overlap in the data file `{source.path.name[:200]}`",
                     where=str(folder),

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import onnx
+
 from surgeon.assumptions import parse_assumptions
 from surgeon.choices import Data, Reference, check_by_name, plain_shapes, several
 from surgeon.comparing import Comparison
@@ -52,7 +54,8 @@ def verify(
         shape: Shapes to compare at, by input name: numbers, or names for dimensions that stay
             dynamic.
         assume: What else holds of sizes, as `t % 32 == 0`, `t >= 64` or `h == w`.
-        values: Inputs that always have one value, by name; the result may have them no more.
+        values: Inputs that always have one value, by name; the result may have them no more, or
+            alone: weights that it is given where the original has them.
         custom: Operators that the result may hold although onnxruntime lacks them: `domain.Op`.
         functions: What such operators compute, beside what recipes say: functions in ONNX's text.
         reference: What the result is compared with: `onnxruntime`, `witness`, `torch`, or .npz
@@ -84,10 +87,13 @@ def verify(
     if any(plan.remakes for plan in plans):
         one, _ = extended(one, plans, ("contract",))
     shape, values = plain_shapes(shape), values or {}
-    one, _ = with_values(one, values, shape)
-    there = {each.name for each in other.proto.graph.input}
+    asked, there = ({v.name for v in each.proto.graph.input} for each in (one, other))
+    known = {name: value for name, value in values.items() if name in asked or name not in there}
     still = {name: value for name, value in values.items() if name in there}
+    one, _ = with_values(one, known, shape)
     other, _ = with_values(other, still, shape)
+    if alone := still.keys() - asked:
+        other = _without_inputs(other, alone)
     shape = {name: dims for name, dims in shape.items() if name not in values}
     axioms = parse_assumptions(one, shape, several(assume))
     told: dict[str, Any] = {"inputs": inputs, "data": data}
@@ -116,3 +122,13 @@ def verify(
     meanings = Meanings(functions)
     both = meanings.told(one.proto), meanings.told(other.proto)
     return replace(verdict, parting=parting_of(*both, verdict, **told))
+
+
+def _without_inputs(model: Model, names: Collection[str]) -> Model:
+    """A model whose inputs of these names, which have values, are constants of its own."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    kept = [value for value in proto.graph.input if value.name not in names]
+    del proto.graph.input[:]
+    proto.graph.input.extend(kept)
+    return Model(proto, path=model.path, folder=model.folder)

@@ -1,5 +1,6 @@
 """Many files: what becomes of good, broken and hostile ones, from wherever they come."""
 
+import errno
 import json
 import os
 import sys
@@ -15,7 +16,7 @@ from batches import heavy, log, net, outcomes, run, tree, zoo
 from command import DOUBLE
 
 import surgeon
-from surgeon.batch import Row, find, grouped, remarks
+from surgeon.batch import Row, find, grouped, publish, remarks
 from surgeon.batch.reports import rows_as_text
 from surgeon.errors import ModelError, OutputError, RecipeError
 from surgeon.render.batch_page import batch_page
@@ -246,6 +247,60 @@ def test_recipes_are_named(zoo: Path) -> None:
         surgeon.batch(zoo, zoo.parent / "out", surgeon.Recipe.parse(DOUBLE))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("way", ["link", "zoo/../zoo"])
+def test_results_inside_the_sources_are_no_sources(zoo: Path, tmp_path: Path, way: str) -> None:
+    """Each run took what the one before it had written for models of a folder `out`."""
+    (tmp_path / "link").symlink_to(zoo)
+    source, dest = tmp_path / way, (zoo / "out").resolve()
+    names = [each.name for each in find(source, leave_out=dest)]
+    (dest / "out").mkdir(parents=True)
+    for folder in (dest, dest / "out"):
+        (folder / "one.onnx").write_bytes(b"a result")
+    assert [each.name for each in find(source, leave_out=dest)] == names
+    pattern = str(source / "**" / "*.onnx")
+    assert [each.name for each in find(pattern, leave_out=dest)] == names
+
+
+def test_names_that_differ_in_case_alone_where_these_are_one(
+    zoo: Path, double: Path, monkeypatch: Any
+) -> None:
+    """The second would be written over the first."""
+    (zoo / "ONE.onnx").write_bytes(net(7))
+    if len([each for each in zoo.iterdir() if each.name.lower() == "one.onnx"]) == 1:
+        pytest.skip("they are one here too")
+    assert not publish.folds_names(zoo)
+    monkeypatch.setattr(sys.modules["surgeon.batch.run"], "folds_names", lambda _: True)
+    rows = {row.name: row for row in surgeon.batch(zoo, zoo.parent / "out", double)}
+    assert {name for name, row in rows.items() if not row.good} == {"ONE.onnx", "one.onnx"}
+    assert "differs in case alone" in rows["one.onnx"].reason
+    assert not (zoo.parent / "out" / "one.onnx").exists()
+
+
+def test_a_folder_that_cannot_be_read_has_a_row(zoo: Path, monkeypatch: Any) -> None:
+    """Its models were left out without a word."""
+    shut = zoo / "shut"
+    shut.mkdir()
+    (shut / "one.onnx").write_bytes(net())
+    look = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if path in map(str, (shut, zoo.parent / "none")):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    (found,) = [each for each in find(zoo) if each.fault]
+    assert (found.name, found.fault) == (
+        "shut/",
+        "the folder cannot be read: Permission denied",
+    )
+    (row,) = [row for row in surgeon.batch(zoo, zoo.parent / "out", "clean") if not row.good]
+    assert (row.name, row.outcome) == ("shut/", "refused")
+    (zoo.parent / "none").mkdir()
+    with pytest.raises(ModelError, match="the folder cannot be read"):
+        find(zoo.parent / "none")
+
+
 # -------------------------------------------------------------------------------------- Python
 
 
@@ -302,7 +357,7 @@ def test_the_command_and_its_exit_code(zoo: Path, double: Path) -> None:
 @pytest.mark.slow
 def test_what_was_not_compared_is_told_apart(zoo: Path, double: Path) -> None:
     result = run(double, zoo, zoo.parent / "out", "--no-verify")
-    assert "2  repaired   rules fired; nothing was checked" in result.output
+    assert "2  repaired   changed; nothing was checked" in result.output
 
 
 def test_remarks_are_told_of_all_files_together() -> None:

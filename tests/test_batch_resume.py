@@ -1,16 +1,19 @@
 """A batch that is run again, or was killed: it goes on where it was, and leaves nothing behind."""
 
+import contextlib
 import gc
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from batches import digest, log, net, tree, zoo
+from batches import digest, heavy, log, net, tree, zoo
 from command import DOUBLE
 from shares import some
 
@@ -246,3 +249,38 @@ def test_ctrl_c_ends_the_run_and_its_workers_at_once(zoo: Path, double: Path, lo
     (zoo / "hang.onnx").unlink()
     rows = list(surgeon.batch(zoo, dest, double))
     assert [row.name for row in rows if not row.fresh] == ["deep/er/two.onnx"]
+
+
+def test_data_that_are_changed_while_a_file_is_repaired(
+    tmp_path: Path, double: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was compared would be others than those that go to DEST."""
+    source = tmp_path / "in"
+    source.mkdir()
+    data = heavy(source).with_name("heavy.bin")
+    data.write_bytes(np.arange(4, dtype=np.float32).tobytes())
+    repair = attempt._repair
+
+    def slow(*arguments: Any) -> Any:
+        found = repair(*arguments)
+        data.write_bytes(bytes(data.stat().st_size))
+        return found
+
+    monkeypatch.setattr(attempt, "_repair", slow)
+    (row,) = surgeon.batch(source, tmp_path / "out", double, jobs=1)
+    assert (row.outcome, row.reason) == ("failed", "the file was changed while it was repaired")
+    assert tree(tmp_path / "out") == {}
+
+
+def test_a_state_that_is_damaged(zoo: Path, double: Path) -> None:
+    dest, state = zoo.parent / "out", zoo.parent / "state.sqlite"
+    first = list(surgeon.batch(zoo, dest, double, state=state))
+    with contextlib.closing(sqlite3.connect(state)) as db, db:
+        db.execute("UPDATE results SET row='no JSON'")
+    again = list(surgeon.batch(zoo, dest, double, state=state))
+    assert [row.outcome for row in again] == [row.outcome for row in first]
+    assert all(row.fresh for row in again)
+    size = state.stat().st_size
+    state.write_bytes(state.read_bytes()[:4096] + bytes([255]) * (size - 4096))
+    with pytest.raises(OutputError, match="the state cannot be kept here"):
+        list(surgeon.batch(zoo, dest, double, state=state))

@@ -102,6 +102,8 @@ def test_an_error_without_bound_is_none_that_can_be_allowed(net: Path) -> None:
 def test_a_node_beside_a_target(net: Path) -> None:
     result = run("inspect", net, "--node", "Sin", "--target", "webgl")
     refused(result, 2, "where a node stands has nothing to do with a target")
+    result = run("inspect", net, "--nodes", "--target", "webgl")
+    refused(result, 2, "which nodes there are has nothing to do with a target")
 
 
 def test_more_memory_than_a_machine_can_have_is_no_limit(net: Path) -> None:

@@ -11,6 +11,7 @@ import onnx
 import onnxruntime
 import pytest
 from command import run
+from command_files import refused
 
 import surgeon
 from surgeon import external, fold
@@ -272,3 +273,18 @@ def test_an_opset_is_reached_with_weights_outside_of_the_working_folder(
     assert result.model.opset == opset
     whole = onnx.load(model)  # onnxruntime does not load the file: its axes lie outside
     assert surgeon.verify(whole, result.model).status == "equivalent"
+
+
+def test_a_data_file_that_is_cut_off_is_no_model_that_loads(net: Path, tmp_path: Path) -> None:
+    """`verify` said of it that it loads and was not compared, and ended with 0."""
+    whole = tmp_path / "whole.onnx"
+    onnx.save(loads(net), whole)
+    data = net.with_name("net.data")
+    data.write_bytes(data.read_bytes()[:100])
+    said = "tensor `w` lies beyond the end of `net.data`: 262144 bytes from 0 on"
+    for both in ((net, whole), (whole, net)):
+        refused(run("verify", *both), 4, said)
+        with pytest.raises(ModelError, match="beyond the end"):
+            surgeon.verify(*both)
+    told = run("inspect", net).output
+    assert "net.data: 100 bytes, and weights reach to 256 KiB: it is cut off, 1 tensor" in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,35 @@ def test_a_folder_is_no_data_file(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         external_path("sub", tmp_path)
     assert caught.value.what == "external data file `sub` is missing"
+
+
+def test_of_two_runs_at_once_the_second_finds_the_file_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looked before the other wrote, and put its own in the place of the other's weights."""
+    source, target = tmp_path / "in.data", tmp_path / "out" / "w.data"
+    source.write_bytes(b"mine")
+    look = os.path.lexists
+
+    def late(path: object) -> bool:
+        """The other run writes right behind the look."""
+        found = look(path)  # type: ignore[arg-type]
+        if not found and Path(str(path)) == target:
+            target.write_bytes(b"another's")
+        return found
+
+    monkeypatch.setattr(os.path, "lexists", late)
+    target.parent.mkdir()
+    with pytest.raises(OutputError, match="another file of that name is there"):
+        files.bring(source, target)
+    assert target.read_bytes() == b"another's"
+    target.unlink()
+
+    def pieces() -> Iterator[bytes]:
+        yield b"mine"
+        target.write_bytes(b"another's")
+
+    with pytest.raises(OutputError, match="another file of that name is there"):
+        files.write_by_content(target.with_name("m.onnx"), pieces(), "w.data")
+    assert target.read_bytes() == b"another's"
+    assert [each.name for each in target.parent.iterdir()] == ["w.data"]

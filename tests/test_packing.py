@@ -173,14 +173,26 @@ def test_no_file_of_the_chosen_name_is_written_over(net: Path, tmp_path: Path) -
     assert net.with_name("a").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "name", ["", "../w.bin", "deep/w.bin", "/w.bin", "C:w.bin", "a\\b", ".w", "OUT.onnx", "a\0b"]
-)
+NO_NAMES = ["", "../w.bin", "deep/w.bin", "/w.bin", "C:w.bin", "a\\b", ".w", "OUT.onnx", "a\0b"]
+NO_NAMES += ["a\nb", "a\x1b[1m", "w?.bin", "CON", "nul.bin", "w.", "w ", "out.onnx.bak", "w" * 256]
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
 def test_a_name_that_is_none_beside_the_model_is_refused(
     net: Path, tmp_path: Path, name: str
 ) -> None:
     with pytest.raises(RecipeError, match="is no name of a file beside the model"):
         Model.load(net).save(tmp_path / "out.onnx", external_data="pack", external_name=name)
+
+
+def test_a_data_file_that_is_cut_off_is_not_put_into_the_model(net: Path, tmp_path: Path) -> None:
+    """Nobody has looked at a model that was only loaded."""
+    data = net.with_name("deep") / "a"
+    data.write_bytes(data.read_bytes()[:100])
+    for way in ("inline", "pack"):
+        with pytest.raises(ModelError, match="`a` cannot be read: the file is too short"):
+            Model.load(net).save(tmp_path / "out.onnx", external_data=way)
+    assert not (tmp_path / "out.onnx").exists()
 
 
 @pytest.mark.slow

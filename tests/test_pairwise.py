@@ -32,6 +32,21 @@ def test_a_value_that_became_a_constant() -> None:
     assert surgeon.verify(model, fixed, values={"k": 2}).status == "differs"
 
 
+def test_weights_that_the_second_is_given() -> None:
+    """As `extract --weights-as-inputs` makes it."""
+    model = parse(
+        "g (float[n,4] x) => (float[n,4] y) <float[4] w = {1, 2, 3, 4}> { y = Mul (x, w) }"
+    )
+    given = surgeon.extract(model, outputs="y", weights_as_inputs="w").model
+    verdict = surgeon.verify(model, given)
+    assert verdict.status == "broken"
+    assert verdict.mend == "A has it as weights: compare B with --value w=FILE.npy."
+    assert surgeon.verify(model, given, values={"w": [1, 2, 3, 4]}).status == "equivalent"
+    assert surgeon.verify(model, given, values={"w": [1, 2, 3, 5]}).status == "differs"
+    with pytest.raises(surgeon.RecipeError, match="no input `v`"):
+        surgeon.verify(model, given, values={"v": [1, 2, 3, 4]})
+
+
 def test_where_two_models_part() -> None:
     one, other = parse(NET % "Relu"), parse(NET % "Abs")
     verdict = surgeon.verify(one, other, bisect=True)

@@ -115,6 +115,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.exit_code == 5
     assert "the record is the file that is read" in done.output
     assert run("verify", model, model, "--record", model).exit_code == 5
+    assert f"`{tmp_path / 'a.npz'}`" in run("verify", model, model, "--record", tmp_path).output
     assert run("verify", model, model, "--record", tmp_path / "no" / "run.npz").exit_code == 5
     file.write_bytes(b"data of somebody")
     done = run("verify", model, model, "--record", file)

@@ -299,6 +299,22 @@ def test_numbers_need_sizes(tmp_path: Path) -> None:
     assert set(sizes) == {(5, 4)}
 
 
+def test_texts_beside_a_part_are_read_without_pickle() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (string[2] x) => (string[2] y) '
+        "{ a = Identity (x) y = Identity (a) }"
+    )
+    seen = []
+
+    def fails(path: Path) -> bool:
+        with np.load(path.with_suffix(".npz")) as arrays:
+            seen.extend(arrays[name].dtype.kind for name in arrays.files)
+        return True
+
+    surgeon.reduce(model, fails, data=(), most=1)
+    assert set(seen) == {"U"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_data_outside_come_along(
@@ -318,6 +334,7 @@ def test_data_outside_come_along(
     def fails(path: Path) -> bool:
         places.add(path.parent)
         assert path.parent == tmp_path or list(path.parent.iterdir()) == [path]
+        path.with_name(f"{path.name}.data").write_bytes(b"made by the check, or of new weights")
         return has("MatMul")(path)
 
     found = surgeon.reduce(source, fails)
@@ -504,6 +521,28 @@ def test_a_command_that_hangs_on_everything_is_asked_twice(model: Path) -> None:
         assert done.exit_code == 2, done.output
         assert "nor does it for a model of one Relu" in done.output
         assert count.read_text() == ".."
+
+
+@pytest.mark.parametrize("ruin", ["path.unlink()", "path.write_bytes(bytes([255, 255]))"])
+def test_a_command_may_ruin_the_file_it_is_given(model: Path, ruin: str) -> None:
+    """Converters that write over what they read, and end before they have."""
+    script = model.with_name("ruin.py")
+    script.write_text(
+        "import pathlib, sys\npath = pathlib.Path(sys.argv[1])\n"
+        f"failed = b'Cos' in path.read_bytes()\n{ruin}\nsys.exit(failed)"
+    )
+    target = model.with_name("part.onnx")
+    check = f'"{sys.executable}" "{script}" {{}}'
+    done = RUN.invoke(app, ["reduce", str(model), str(target), "--check", check, "--most", "2"])
+    assert done.exit_code == 0, done.output
+    assert target.exists()
+
+
+def test_data_that_the_command_is_not_given(model: Path, script: str) -> None:
+    arguments = ["reduce", str(model), str(model.with_name("part.onnx")), "--data", "x.npz"]
+    done = RUN.invoke(app, [*arguments, "--check", f"{script} {{}} Cos"])
+    assert done.exit_code == 2
+    assert "the command is given no inputs" in done.output
 
 
 def test_the_plain_model_is_one_that_runs_and_of_the_same_versions(tmp_path: Path) -> None:

@@ -70,8 +70,9 @@ def test_a_number_stands_for_each_weight_in_bodies_too() -> None:
     assert len(proto.SerializeToString()) < 3000 < len(before)
     left = [node.op_type for node in proto.graph.node]
     assert left == ["ConstantOfShape", "MatMul", "If"]
-    plain, size = without_weights(Model.of(model))
+    plain, size, kept = without_weights(Model.of(model))
     assert size == found.weights_left_out
+    assert not kept
     session = Session(plain.to_proto())
     given = {"x": np.ones((2, 32), np.float32), "yes": np.array(True)}
     assert np.isfinite(session.run(given)["y"]).all()
@@ -91,8 +92,10 @@ def test_what_does_not_fail_without_its_weights_keeps_them() -> None:
     found = surgeon.reduce(net(), fails, without_weights=True)
     assert found.weights_left_out == 0
     assert [t.name for t in found.model.to_proto().graph.initializer if t.name == "w"]
+    assert found.weights_kept == ("w",)
     none = surgeon.reduce(net(), refuses("Erf"), without_weights=True)
-    assert none.weights_left_out == 0  # Erf has none
+    assert (none.weights_left_out, none.weights_kept) == (0, ())  # Erf has none
+    assert surgeon.reduce(net(), fails).weights_kept == ()  # nobody asked
     assert [node.op_type for node in none.model.to_proto().graph.node] == ["Erf"]
 
 
@@ -139,6 +142,53 @@ def test_names_and_types_that_are_taken_or_lacking() -> None:
     assert without_weights(Model.of(given))[1] == 32 * 32 * 4  # who calls it may give the other
 
 
+def test_constants_are_weights_wherever_they_stand() -> None:
+    """In the main graph, in a body, and in a function, which has no initializers."""
+    model = parse(
+        """g (float[n,32] x, bool yes) => (float[n,32] y) {
+          a = MatMul (x, w)
+          b = own.twice (a)
+          y = If (yes) <
+            then_branch = t () => (float[n,32] p) { p = MatMul (b, w) },
+            else_branch = e () => (float[n,32] r) { r = Neg (b) }>
+        }
+        <domain: "own", opset_import: ["": 20]>
+        twice (x) => (y) { y = MatMul (x, w) }""",
+        opset=20,
+        domains=', "own": 1',
+    )
+    branch = model.graph.node[2].attribute[0].g
+    values = np.random.default_rng(0).normal(size=(32, 32)).astype(np.float32)
+    for top, name in ((model.graph, "w"), (branch, "v"), (model.functions[0], "w")):
+        node = onnx.helper.make_node("Constant", [], [name], value=numpy_helper.from_array(values))
+        top.node.insert(0, node)
+    branch.node[1].input[1] = "v"
+    plain, size, kept = without_weights(Model.of(model))
+    assert (size, kept) == (3 * values.nbytes, ())
+    proto = plain.to_proto()
+    onnx.checker.check_model(proto, full_check=True)
+    assert values.tobytes()[:64] not in proto.SerializeToString()
+    given = {"x": np.ones((2, 32), np.float32), "yes": np.array(True)}
+    assert np.isfinite(Session(proto).run(given)["y"]).all()
+
+
+def test_what_stays_is_told() -> None:
+    """What an input may replace, whole numbers, a sparse weight and a node's own attribute."""
+    model = net()
+    model.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, [32, 32]))
+    ids = numpy_helper.from_array(np.arange(512), "ids")
+    ends = onnx.helper.make_tensor_value_info("e", onnx.TensorProto.INT64, [512])
+    model.graph.initializer.append(ids)
+    listed = onnx.helper.make_node("Constant", [], ["l"], value_floats=[0.5] * 256)
+    model.graph.node.extend([onnx.helper.make_node("Neg", ["ids"], ["e"]), listed])
+    model.graph.output.append(ends)
+    places = numpy_helper.from_array(np.arange(300), "places")
+    some = numpy_helper.from_array(np.ones(300, np.float32), "few")
+    model.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(some, places, [1000]))
+    _, size, kept = without_weights(Model.of(model))
+    assert (size, kept) == (32 * 32 * 4, ("w", "ids", "few", "l"))
+
+
 @pytest.mark.slow
 def test_data_outside_are_left_out_too(tmp_path: Path) -> None:
     onnx.save(
@@ -168,6 +218,7 @@ def test_the_option_and_what_it_tells(tmp_path: Path) -> None:
     assert WEIGHTLESS in {entry.key for entry in onnx.load(target).metadata_props}
     told = run("reduce", source, target, *check, "--without-weights", "--json")
     assert json.loads(told.stdout)["weights_left_out"] == 4096
+    assert json.loads(told.stdout)["weights_kept"] == []
     told = run("reduce", source, target, *check, "--json")
     assert json.loads(told.stdout)["weights_left_out"] == 0
     with_data = ["--check", f'"{sys.executable}" "{script}" {{}} {{data}}', "--without-weights"]

@@ -45,6 +45,7 @@ class Job:
         stamp: Its size, and its mtime (ns) or mark, when it was looked at.
         sha256: Of its bytes; empty where it is far.
         locations: Of its external data; empty where it is far.
+        data: Path, size and mtime (ns) of each; empty where it is far.
         bytes: Of model and data, as far as they are known.
         key: Of its result in the state.
         dest: The address of DEST.
@@ -64,6 +65,7 @@ class Job:
     stamp: Stamp
     sha256: str
     locations: tuple[str, ...]
+    data: tuple[tuple[str, int, int | str], ...]
     bytes: int
     key: str
     recipes: tuple[str, ...]
@@ -196,11 +198,14 @@ def _locations(job: Job, path: Path) -> Sequence[str]:
 
 
 def _is_same(job: Job) -> bool:
-    """Whether a file is still what it was when it was looked at."""
+    """Whether a file, and its data, are still what they were when they were looked at."""
     if job.url:
         return same_stamp(job.stamp, open_far(job.url).stamp(job.path))
-    there = Path(job.path).stat()
-    return (there.st_size, there.st_mtime_ns) == job.stamp
+    return all(
+        (there.st_size, there.st_mtime_ns) == (size, time_)
+        for path, size, time_ in ((job.path, *job.stamp), *job.data)
+        for there in [Path(path).stat()]
+    )
 
 
 def _memory(job: Job) -> int:

@@ -68,6 +68,8 @@ class Drive:
     def __init__(self, sources: Sequence[Source], settings: Settings) -> None:
         self.sources, self.settings = sources, settings
         self.names = frozenset(source.name for source in sources)
+        self.folds = False  # whether DEST takes two names for one that differ in case alone
+        self._folded = Counter(name.casefold() for name in self.names)
         self.task = attempt.TASK
         self._scout = attempt.new_worker()  # reads which external data a model states
         self._flying: dict[Future[Done], Job] = {}
@@ -166,6 +168,8 @@ class Drive:
             return "it has the name of the batch's own report"
         if taken := sorted(data & self.names):
             return f"its data file `{taken[0][:200]}` is a model of this batch"
+        if self.folds and self._folded[name.casefold()] > 1:
+            return "another model's name differs in case alone, which DEST takes for the same"
         staging = self.settings.staging.name
         if any(PurePosixPath(each).parts[:1] == (staging,) for each in (name, *data)):
             return "it has the name of the batch's own folder"
@@ -182,6 +186,7 @@ class Drive:
             stamp=found.stamp,
             sha256=found.sha256,
             locations=found.locations,
+            data=() if source.url else found.data,
             bytes=found.bytes,
             key=key_of(found, the.how),
             recipes=the.recipes,

@@ -151,6 +151,15 @@ def can_write(dest: Path) -> Iterator[None]:
         ) from None
 
 
+def folds_names(folder: Path) -> bool:
+    """Whether the file system takes names for the same that differ in case alone.
+
+    Args:
+        folder: One whose name has letters.
+    """
+    return folder.with_name(folder.name.swapcase()).exists()
+
+
 def _inside(dest: Path, name: str) -> Path:
     """The path of a name below DEST, with its folders made; no link is followed on the way.
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 OUTCOMES = {
-    "repaired": "rules fired, and the result was checked",
+    "repaired": "changed, and the result was checked",
     "unchanged": "no rule fired: it needs none of these recipes",
     "refused": "read, and not repaired: the reason says why",
     "broken": "no model that can be read",

@@ -19,7 +19,7 @@ from surgeon.batch.attempt import enter
 from surgeon.batch.drive import Drive, Settings
 from surgeon.batch.far import FarFolder, is_far, near, open_far
 from surgeon.batch.identity import version
-from surgeon.batch.publish import Folder, Target, can_write, open_target
+from surgeon.batch.publish import Folder, Target, can_write, folds_names, open_target
 from surgeon.batch.reports import ROWS, rows_as_text
 from surgeon.batch.row import Row
 from surgeon.batch.sources import Source, find
@@ -94,6 +94,7 @@ class Run(Iterator[Row]):
             with can_write(staging):
                 staging.mkdir()
             stack.callback(shutil.rmtree, staging, ignore_errors=True)
+            self._drive.folds = isinstance(self.target, Folder) and folds_names(staging)
             executor = self._executor or stack.enter_context(_threads(self._settings.jobs))
             for row in self._drive.rows(executor, state):
                 done.append(row)

@@ -79,8 +79,9 @@ def _here(text: str, leave_out: Path | None, aside: list[str]) -> Iterator[Sourc
     """The files of this machine."""
     path = Path(text)
     found: Iterator[Path]
+    closed: list[OSError] = []
     if path.is_dir():
-        root, found = path, _walk(path, leave_out, aside)
+        root, found = path, _walk(path, leave_out, aside, closed)
     elif glob.has_magic(text) and not path.exists():
         root = _fixed_part(path)
         found = (Path(each) for each in glob.iglob(text, recursive=True) if not os.path.isdir(each))
@@ -91,8 +92,14 @@ def _here(text: str, leave_out: Path | None, aside: list[str]) -> Iterator[Sourc
         root, found = _common(path.parent, listed), iter(listed)
     inside = root.resolve()
     for item in found:
-        if leave_out is None or not item.absolute().is_relative_to(leave_out):
+        if leave_out is None or not item.parent.resolve().is_relative_to(leave_out):
             yield _source(item, root, inside)
+    for error in closed:
+        why = f"the folder cannot be read: {error.strerror}"
+        name = Path(os.path.relpath(error.filename, root)).as_posix()
+        if name == ".":
+            raise ModelError(why, where=text, mend="Check its permissions.")
+        yield Source(str(error.filename), f"{name}/", why)
 
 
 def _far(far: Far, leave_out: str) -> Iterator[Source]:
@@ -147,11 +154,22 @@ def _look(far: Far) -> tuple[str, dict[str, Any]]:
     return root, {each: info for each, info in found.items() if info.get("type") != "directory"}
 
 
-def _walk(folder: Path, leave_out: Path | None, aside: list[str]) -> Iterator[Path]:
-    """Every `.onnx` entry below a folder; `aside` takes linked folders, which are not entered."""
-    for at, folders, files in os.walk(folder):
+def _walk(
+    folder: Path, leave_out: Path | None, aside: list[str], closed: list[OSError]
+) -> Iterator[Path]:
+    """Every `.onnx` entry below a folder.
+
+    Args:
+        folder: Where.
+        leave_out: A folder that is not searched; resolved.
+        aside: Takes linked folders, which are not entered.
+        closed: Takes what was said of folders that could not be.
+    """
+    inside = folder.resolve()
+    for at, folders, files in os.walk(folder, onerror=closed.append):
         here = Path(at)
-        folders[:] = [each for each in folders if (here / each).absolute() != leave_out]
+        real = inside / here.relative_to(folder)  # no link is entered
+        folders[:] = [each for each in folders if real / each != leave_out]
         linked = (here / each for each in folders if (here / each).is_symlink())
         aside += [each.relative_to(folder).as_posix() for each in linked]
         yield from (here / name for name in files if name.lower().endswith(SUFFIX))

@@ -76,12 +76,16 @@ class State:
 
     def known(self, key: str) -> Known | None:
         """The result of this key, if an earlier run has one."""
-        found = self._db.execute("SELECT row, limits FROM results WHERE key=?", (key,)).fetchone()
-        if found is None:
+        found = self._ask("SELECT row, limits FROM results WHERE key=?", (key,))
+        if not found:
             return None
-        timeout, memory, data = json.loads(found[1])
-        row = Row.from_dict(json.loads(found[0]))
-        return Known(row, timeout, memory, tuple((path, (size, mark)) for path, size, mark in data))
+        try:
+            row = Row.from_dict(json.loads(found[0][0]))
+            timeout, memory, data = json.loads(found[0][1])
+            stamps = tuple((path, (size, mark)) for path, size, mark in data)
+        except (ValueError, TypeError, KeyError):  # somebody else wrote it: not known
+            return None
+        return Known(row, timeout, memory, stamps)
 
     def keep(self, key: str, known: Known) -> None:
         """Remember a result."""
@@ -117,26 +121,24 @@ class State:
         if stamp is None:
             return False
         values = (_text(name),)
-        if key is None and self._db.execute("SELECT 1 FROM begun WHERE name=?", values).fetchone():
+        if key is None and self._ask("SELECT 1 FROM begun WHERE name=?", values):
             return True
-        found = self._db.execute(
+        for written, size, mtime in self._ask(
             "SELECT key, size, mtime FROM written WHERE name=?", values
-        ).fetchone()
-        if found is None or (key is not None and found[0] != key):
-            return False
-        return same_stamp((found[1], found[2]), stamp)
+        ):
+            return key in (None, written) and same_stamp((size, mtime), stamp)
+        return False
 
     def source_of(self, name: str) -> str:
         """The sha256 of the model that a file of DEST was made of; empty where it is not known."""
-        found = self._db.execute(
-            "SELECT row FROM results JOIN written USING (key) WHERE name=?", (_text(name),)
-        ).fetchone()
-        return str(json.loads(found[0])["sha256"]) if found else ""
+        asked = "SELECT key FROM written WHERE name=?"
+        known = [self.known(key) for (key,) in self._ask(asked, (_text(name),))]
+        return known[0].row.sha256 if known and known[0] else ""
 
     def with_key(self, key: str) -> list[str]:
         """The names in DEST that were written as results of a key."""
-        found = self._db.execute("SELECT name FROM written WHERE key=? ORDER BY name", (key,))
-        return [json.loads(name) for (name,) in found.fetchall()]
+        found = self._ask("SELECT name FROM written WHERE key=? ORDER BY name", (key,))
+        return [json.loads(name) for (name,) in found]
 
     def forget(self, name: str) -> None:
         """A file of DEST is there no more."""
@@ -147,8 +149,11 @@ class State:
         self._db.close()
 
     def _write(self, statement: str, values: tuple[Any, ...]) -> None:
+        self._ask(statement, values)
+
+    def _ask(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
         try:
-            self._db.execute(statement, values)
+            return self._db.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             raise self._refusal(error) from None
 

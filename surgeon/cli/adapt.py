@@ -12,9 +12,15 @@ from surgeon.cli.console import UsageError, desk
 from surgeon.cli.reduce import Most, Timeout
 from surgeon.cli.repair import DryRun, PrintJson, ReportFile, Reproducible, now
 from surgeon.cli.saving import Carried, ExternalAbove, ExternalData, ExternalName, carrying
-from surgeon.cli.targets import check_log, check_order, check_report, check_target
+from surgeon.cli.targets import (
+    also_read,
+    check_log,
+    check_order,
+    check_report,
+    check_target,
+    joined,
+)
 from surgeon.collector import collector_paused
-from surgeon.files import is_file
 
 Files = Annotated[
     list[str],
@@ -72,9 +78,12 @@ def adapt(
         *recipes, source, target = [*files[:-2], Path(files[-2]), Path(files[-1])]
         named = {"input": str(source), "output": str(target)}
         check_order(recipes, named, where="surgeon adapt", usage=usage)
-        read = [source, *(Path(name) for name in recipes if is_file(Path(name)))]
+        fixed = options.read_values(value)
+        read = [source, *also_read(recipes, data, fixed.values())]
         carried = carrying(target, external_data, external_name, external_above)
         check_target(target, inputs=read)
+        if target.exists():
+            check_target(target, inputs=joined(recipes))
         check_log(log_file, output=target, report=report)
         if report is not None:
             check_report(report, inputs=read, output=target)
@@ -86,6 +95,7 @@ def adapt(
                 from surgeon.reducing.command import Check
 
             command = Check(check, timeout=timeout, doubt=place.doubt)
+            check_target(target, inputs=also_read(command.words))
             try:
                 with isolation(timeout=timeout, memory=options.read_size(memory)):
                     found = adapting.adapt(
@@ -98,7 +108,7 @@ def adapt(
                         progress=progress,
                         shape=options.read_shapes(shape),
                         assume=assume or (),
-                        values=options.read_values(value),
+                        values=fixed,
                         opset=opset,
                         allow=[kind.value for kind in allow or ()],
                         inputs=options.read_inputs(inputs),
@@ -117,8 +127,7 @@ def adapt(
         result = found.result
         told = results.Told(result.report, None if dry_run else target, more=found.to_dict())
         with results.reported(told, report):
-            if not dry_run:
-                results.save(result, target, carried, report)
+            results.save(result, target, carried, report, dry_run=dry_run)
         if place.is_heard and not as_json:
             place.show(render.adaptation(found))
         results.show(place, told, as_json=as_json)

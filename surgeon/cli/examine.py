@@ -96,7 +96,8 @@ def verify(
         shapes, references = options.read_shapes(shape), options.read_references(reference)
         space = options.read_size(memory)
         if record is not None:
-            check_target(record, inputs=[before, after, *map(Path, data or ())], what="record")
+            read = [before, after, *map(Path, data or ())]
+            check_target(record, inputs=read, what="record", ending=".npz")
             check_log(log_file, record=record)
         with place.working("load") as progress:
             with collector_paused():
@@ -196,7 +197,7 @@ def inspect(
             what, mend = "one node is asked for, and every node", "Leave one of them out."
             raise UsageError(what, where="--nodes", mend=mend)
         if nodes or node is not None:
-            _check_no_target(target, "--nodes" if nodes else "--node")
+            _check_no_target(target, nodes=nodes)
         if nodes:
             from surgeon import listing
 
@@ -232,16 +233,17 @@ def inspect(
                 place.show(render.division(division, model))
 
 
-def _check_no_target(target: str | None, asked: str) -> None:
+def _check_no_target(target: str | None, *, nodes: bool) -> None:
     """See that no target is named where nodes are asked for.
 
     Raises:
         UsageError: One is.
     """
     if target is not None:
+        asked = "which nodes there are" if nodes else "where a node stands"
         raise UsageError(
-            "where a node stands has nothing to do with a target",
-            where=asked,
+            f"{asked} has nothing to do with a target",
+            where="--nodes" if nodes else "--node",
             mend="Leave `--target` out, or ask twice.",
         )
 

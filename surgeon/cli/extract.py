@@ -127,8 +127,7 @@ def extract(
                     progress=progress,
                     date=None if reproducible else now(),
                 )
-        if not dry_run:
-            found.model.save(target, **carried)
+        found.model.save(target, dry_run=dry_run, **carried)
         if as_json:
             place.data(json.dumps(found.to_dict(), indent=2))
         elif place.is_heard:

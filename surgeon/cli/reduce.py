@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from surgeon.cli import options, results
-from surgeon.cli.console import desk
+from surgeon.cli.console import UsageError, desk
 from surgeon.cli.repair import DryRun, Reproducible, now
 from surgeon.cli.saving import Carried, ExternalAbove, ExternalData, ExternalName, carrying
 from surgeon.cli.targets import also_read, check_log, check_order, check_target
@@ -111,7 +111,14 @@ def reduce(
                 from surgeon.reducing.command import Check
 
             command = Check(check, saying=saying, timeout=timeout, doubt=place.doubt)
+            check_target(target, inputs=also_read(command.words))
             wanted = [data] if data else []
+            if data and not command.wants_data:
+                raise UsageError(
+                    "the command is given no inputs",
+                    where="--data",
+                    mend="Write `{data}` where it takes their file, or leave it out.",
+                )
             with isolation(timeout=timeout):
                 found = reducing.reduce(
                     source,
@@ -123,8 +130,7 @@ def reduce(
                     progress=progress,
                     date=None if reproducible else now(),
                 )
-        if not dry_run:
-            found.model.save(target, **carried)
+        found.model.save(target, dry_run=dry_run, **carried)
         first, last = command.first, command.last
         assert first is not None  # what it said of the whole model
         assert last is not None

@@ -73,7 +73,11 @@ Require = Annotated[
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Do everything but write OUT.", rich_help_panel="Output"),
+    typer.Option(
+        "--dry-run",
+        help="Do everything but write OUT, and fail where that would.",
+        rich_help_panel="Output",
+    ),
 ]
 InPlace = Annotated[
     bool,
@@ -193,12 +197,13 @@ def apply(
         )
         backup = None
         moved = external_data is not Carried.KEEP
-        wanted = not dry_run and (result.model.changed or moved or not in_place)
-        told = results.Told(result.report, target if wanted else None)
+        wanted = result.model.changed or moved or not in_place
+        told = results.Told(result.report, target if wanted and not dry_run else None)
         with results.reported(told, report):
             if wanted:
-                backup = back_up(target) if in_place and not no_backup else None
-                results.save(result, target, carried, report)
+                kept = in_place and not no_backup and not dry_run
+                backup = back_up(target) if kept else None
+                results.save(result, target, carried, report, dry_run=dry_run)
         results.show(place, told, as_json=as_json)
         results.say_doubts(place, result.report)
         if not as_json:

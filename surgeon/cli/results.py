@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -42,15 +43,49 @@ class Told(NamedTuple):
         return found | ({"error": self.error.to_dict()} if self.error is not None else {})
 
 
-def save(result: Result, target: Path, carried: Mapping[str, Any], report_to: Path | None) -> None:
-    """Save a result, its data as `carrying` says; where that fails its report is written anyway."""
+def save(
+    result: Result,
+    target: Path,
+    carried: Mapping[str, Any],
+    report_to: Path | None,
+    *,
+    dry_run: bool,
+) -> None:
+    """Save a result, its data as `carrying` says; where that fails its report is written anyway.
+
+    Raises:
+        SurgeonError: As of `Model.save`, also where nothing is to be written.
+        OutputError: The report has the name of a data file of the result.
+    """
     from surgeon.errors import SurgeonError
 
+    if report_to is not None:
+        _see_apart(report_to, result, target, carried["external_name"])
     try:
-        result.model.save(target, **carried)
+        result.model.save(target, dry_run=dry_run, **carried)
     except SurgeonError as error:
         write_report(Told(result.report, error=error), report_to)
         raise
+
+
+def _see_apart(report_to: Path, result: Result, target: Path, name: str | None) -> None:
+    """See that a report does not take the place of weights.
+
+    Raises:
+        OutputError: It would.
+    """
+    from surgeon.errors import OutputError
+    from surgeon.external import external_tensors, locations
+
+    names = {name or "", *locations(external_tensors(result.model.proto))} - {""}
+    own = {os.path.normpath(target.stem + "." + each) for each in names}  # as `copy` calls them
+    for each in sorted(names | own):
+        if os.path.realpath(target.parent / each) == os.path.realpath(report_to):
+            raise OutputError(
+                f"the report has the name of the data file `{each[:200]}`",
+                where=str(report_to),
+                mend="Name two different files.",
+            )
 
 
 @contextlib.contextmanager

@@ -54,7 +54,12 @@ def joined(recipes: Sequence[str]) -> list[Path]:
 
 
 def check_target(
-    target: Path, *, inputs: Sequence[Path], what: str = "output", in_place: bool = False
+    target: Path,
+    *,
+    inputs: Sequence[Path],
+    what: str = "output",
+    ending: str = "",
+    in_place: bool = False,
 ) -> None:
     """See that a file can be written here, and that it is none of the files that are read.
 
@@ -62,6 +67,7 @@ def check_target(
         target: The file.
         inputs: Those that are read.
         what: What is written.
+        ending: That its name has to have.
         in_place: Whether the command has `--in-place`.
 
     Raises:
@@ -71,7 +77,8 @@ def check_target(
     if where == "-":
         raise streamed(where, what)
     if target.is_dir():
-        example = target / (inputs[0].name if inputs else "out")
+        name = Path(inputs[0].name if inputs else "out")
+        example = target / (name.with_suffix(ending) if ending else name)
         raise OutputError(
             f"the {what} is a folder", where=where, mend=f"Name a file inside it: `{example}`."
         )
@@ -141,7 +148,7 @@ def check_report(report: Path, *, inputs: Sequence[Path], output: Path) -> None:
         raise UsageError(
             "the report is the output too", where=str(report), mend="Name two different files."
         )
-    check_target(report, inputs=inputs, what="report")
+    check_target(report, inputs=inputs, what="report", ending=report.suffix)
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -19,6 +19,7 @@ from surgeon.opening import told_apart
 from surgeon.reducing.asking import Ask, Asked, Runs
 from surgeon.reducing.mends import Mend, mends_of
 from surgeon.reducing.search import Search
+from surgeon.reducing.weightless import Weightless, kept_in
 from surgeon.reducing.weightless import without_weights as without_weights_of
 from surgeon.spelling import operator_name
 
@@ -54,6 +55,7 @@ class Reduction:
         is_smallest: Whether nothing more can be left out; else the runs were spent before.
         mends: Bundled recipes behind which the part passes, those first that leave fewest nodes.
         weights_left_out: Bytes of weights in whose place numbers stand; 0 where they are in it.
+        weights_kept: Where weights were to be left out, what else of 1 KiB and more is in it.
     """
 
     model: Model
@@ -65,6 +67,7 @@ class Reduction:
     is_smallest: bool
     mends: tuple[Mend, ...] = ()
     weights_left_out: int = 0
+    weights_kept: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -76,7 +79,8 @@ class Reduction:
         counts = {"of": self.of, "runs": self.runs, "is_smallest": self.is_smallest}
         mends = [asdict(mend) for mend in self.mends]
         left = {"weights_left_out": self.weights_left_out}
-        return {**values, "nodes": nodes, **counts, "mends": mends, **left}
+        kept = {"weights_kept": list(self.weights_kept)}
+        return {**values, "nodes": nodes, **counts, "mends": mends, **left, **kept}
 
 
 def reduce(
@@ -137,15 +141,18 @@ def reduce(
             mend="Give a check that fails on it: a command that ends with another status than 0.",
         )
     found = reduced(source, asked, fails, date)
-    plain, size = without_weights_of(found.model) if without_weights else (found.model, 0)
-    if size:
+    plain = without_weights_of(found.model) if without_weights else None
+    if plain is not None and plain.left_out:
         runs.most = max(runs.most, runs.done + 1)
-        if not asked.model(plain, "the part without its weights", fails):
-            size = 0
+        if not asked.model(plain.model, "the part without its weights", fails):
+            plain = Weightless(found.model, 0, kept_in(found.model))
     wanted = passes or (lambda path: not fails(path))
     mends = tuple(mends_of(found.model, lambda part: asked.mended(part, wanted)))
     found = replace(found, runs=runs.done, mends=mends)
-    return replace(found, model=plain, weights_left_out=size) if size else found
+    if plain is None:
+        return found
+    model, size, kept = plain
+    return replace(found, model=model, weights_left_out=size, weights_kept=kept)
 
 
 def reduced(source: Model, asked: Asked, fails: Ask, date: str | None = None) -> Reduction:

@@ -19,6 +19,7 @@ from surgeon.reducing.search import Spent
 from surgeon.reference import open_reference
 from surgeon.verify.datasets import read_data
 from surgeon.verify.inputs import draw, required_inputs
+from surgeon.verify.recording import packed
 
 _LARGE = 1 << 30  # bytes of weights outside that are not copied for each run
 
@@ -61,8 +62,9 @@ def _written(part: Model) -> Iterator[Path]:
             part.save(path)
             yield path
         finally:
-            for each in (path, path.with_suffix(".npz")):
-                each.unlink(missing_ok=True)
+            for each in part.folder.glob(f"{path.stem}.*"):  # its data, and what the check makes
+                if each.is_file() or each.is_symlink():
+                    each.unlink(missing_ok=True)
         return
     with tempfile.TemporaryDirectory(prefix="surgeon-") as folder:
         path = Path(folder, "part.onnx")
@@ -101,7 +103,7 @@ class _Values:
         values = {f"in.{name}": self.known.get(name) for name in inputs}
         values |= {f"out.{name}": self.known.get(name) for name in outputs}
         arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
-        np.savez(path, **arrays)  # type: ignore[arg-type]
+        path.write_bytes(packed(arrays))
 
 
 class Asked:

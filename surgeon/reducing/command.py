@@ -19,7 +19,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from surgeon.errors import ForeignError, RecipeError
+from surgeon.errors import ForeignError, ModelError, RecipeError
+from surgeon.model import Model
 
 MODEL, DATA = "{model}", "{data}"
 _WHERE = "--check"
@@ -253,10 +254,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def write_plain(path: Path, like: Path) -> None:
     """Write a model of one Relu, with the versions of another one, and its data beside it."""
     ir_version, opsets = 8, [helper.make_opsetid("", 17)]
-    if like.stat().st_size <= _LOADED:
-        other = onnx.load(like, load_external_data=False)
-        ir_version = other.ir_version
-        opsets = [each for each in other.opset_import if each.domain in ("", "ai.onnx")] or opsets
+    with suppress(OSError, ModelError):  # the command may have removed it, or written over it
+        if like.stat().st_size <= _LOADED:
+            other = Model.load(like).proto
+            ir_version = other.ir_version or ir_version
+            found = [each for each in other.opset_import if each.domain in ("", "ai.onnx")]
+            opsets = found or opsets
     x, y = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 3, 8, 8]) for n in "xy")
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], "relu")], "plain", [x], [y])
     model = helper.make_model(graph, ir_version=ir_version, opset_imports=opsets)

@@ -6,8 +6,9 @@ something else. So it is no repair, and is given where nothing but a failure is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -16,8 +17,9 @@ from surgeon import standard
 from surgeon.errors import few
 from surgeon.external import values_of
 from surgeon.model import Model
-from surgeon.nested import every_body, every_node
+from surgeon.nested import every_body
 from surgeon.provenance import WEIGHTLESS
+from surgeon.renaming import unused
 from surgeon.stored import bytes_of
 from surgeon.writer import set_property
 
@@ -34,8 +36,29 @@ _KINDS = frozenset(  # whole numbers of many bits are places and sizes, which ar
 )
 
 
-def without_weights(model: Model) -> tuple[Model, int]:
-    """The model with numbers in the place of its weights, and how many bytes these are.
+class Weightless(NamedTuple):
+    """A model without its weights.
+
+    Attributes:
+        model: The model; the one that was given where it has none that could be left out.
+        left_out: Bytes of the weights in whose place numbers stand.
+        kept: What else of some size stays in it: by its name, or that of what its node gives.
+    """
+
+    model: Model
+    left_out: int
+    kept: tuple[str, ...]
+
+
+class _Scope(NamedTuple):
+    """A graph, a function or a body, and the operator set that its nodes are of."""
+
+    top: onnx.GraphProto | onnx.FunctionProto
+    opset: int
+
+
+def without_weights(model: Model) -> Weightless:
+    """The model with numbers in the place of its weights, initializers and constants.
 
     The number is the mean of the weight's absolute values: of the same size, and of no sign that a
     scale cannot have.
@@ -49,61 +72,116 @@ def without_weights(model: Model) -> tuple[Model, int]:
     stay = {value.name for value in proto.graph.input}
     for note in proto.graph.quantization_annotation:
         stay |= {note.tensor_name, *(each.value for each in note.quant_parameter_tensor_names)}
-    gone = {}
-    for graph in (proto.graph, *every_body(proto.graph.node)):
-        weights = [t for t in graph.initializer if t.name not in stay and _is_weight(t, model)]
-        nodes = []
-        for tensor in weights:
-            gone[tensor.name] = bytes_of(tensor)
-            nodes.append(_repeating(tensor, model, graph, names))
-            graph.initializer.remove(tensor)
-        for node in reversed(nodes):
-            graph.node.insert(0, node)
+    gone: list[tuple[str, int]] = []
+    for scope in [*_scopes(proto)]:
+        taken = _take_weights(scope, stay)
+        gone += [(name, bytes_of(tensor)) for name, tensor in taken]
+        for name, tensor in reversed(taken):
+            _repeat(tensor, name, scope.top, model.folder, names)
     if not gone:
-        return model, 0
-    total = sum(gone.values())
-    said = f"{total} bytes were left out, and numbers stand in their place: {few([*gone])}"
+        return Weightless(model, 0, kept_in(model))
+    total = sum(size for _, size in gone)
+    which = few([name for name, _ in gone])
+    said = f"{total} bytes were left out, and numbers stand in their place: {which}"
     set_property(proto.metadata_props, WEIGHTLESS, f"{said}. It computes something else.")
     found = Model(proto, folder=model.folder)
     found.changed, found.stamps = True, dict(model.stamps)
-    return found, total
+    return Weightless(found, total, kept_in(found))
 
 
-def _is_weight(tensor: onnx.TensorProto, model: Model) -> bool:
+def _scopes(proto: onnx.ModelProto) -> Iterator[_Scope]:
+    for top in (proto.graph, *proto.functions):
+        own = proto if isinstance(top, onnx.GraphProto) else top
+        opset = max((e.version for e in own.opset_import if e.domain in ("", "ai.onnx")), default=1)
+        yield _Scope(top, opset)
+        yield from (_Scope(body, opset) for body in every_body(top.node))
+
+
+def _take_weights(scope: _Scope, stay: Collection[str]) -> list[tuple[str, onnx.TensorProto]]:
+    """Take the weights out of a scope: initializers, and the values of constants."""
+    found = []
+    if isinstance(scope.top, onnx.GraphProto):
+        initializers = scope.top.initializer
+        for at, tensor in reversed([*enumerate(initializers)]):
+            if tensor.name not in stay and _is_weight(tensor, scope.opset):
+                found.append((tensor.name, tensor))
+                del initializers[at]
+    for at, node in reversed([*enumerate(scope.top.node)]):
+        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+            held = next((each.t for each in node.attribute if each.HasField("t")), None)
+            if held is not None and _is_weight(held, scope.opset):
+                found.append((node.output[0], held))
+                del scope.top.node[at]
+    return found[::-1]
+
+
+def _is_weight(tensor: onnx.TensorProto, opset: int) -> bool:
     kind = tensor.data_type
     return (
         kind in _KINDS
         and bytes_of(tensor) >= _LEAST
-        and standard.gives("ConstantOfShape", model.opset, kind)
+        and standard.gives("ConstantOfShape", opset, kind)
     )
 
 
-def _repeating(
-    tensor: onnx.TensorProto, model: Model, graph: onnx.GraphProto, names: set[str]
-) -> onnx.NodeProto:
-    """The node that repeats a number in the shape of a weight; its shape is put into the graph."""
-    array = values_of(tensor, model.folder)
+def _repeat(
+    tensor: onnx.TensorProto,
+    name: str,
+    top: onnx.GraphProto | onnx.FunctionProto,
+    folder: Path | None,
+    names: set[str],
+) -> None:
+    """Let a node give a number in the shape of a weight, in front of all others."""
+    array = values_of(tensor, folder)
     finite = np.abs(array.astype(np.float64))
     finite = finite[np.isfinite(finite)]
     most = 127 if tensor.data_type == onnx.TensorProto.INT8 else np.inf
     mean = np.minimum([finite.mean() if finite.size else 0.0], most).astype(array.dtype)
-    stem = shape = f"{tensor.name}/shape"
-    count = 1
-    while shape in names:
-        count += 1
-        shape = f"{stem}_{count}"
+    shape = unused(f"{name}/shape", names)
     names.add(shape)
-    sizes = np.array(tensor.dims, np.int64)
-    graph.initializer.append(onnx.numpy_helper.from_array(sizes, shape))
+    sizes = onnx.numpy_helper.from_array(np.array(tensor.dims, np.int64), shape)
     value = onnx.numpy_helper.from_array(mean)
-    return onnx.helper.make_node("ConstantOfShape", [shape], [tensor.name], value=value)
+    top.node.insert(0, onnx.helper.make_node("ConstantOfShape", [shape], [name], value=value))
+    if isinstance(top, onnx.GraphProto):
+        top.initializer.append(sizes)
+    else:
+        top.node.insert(0, onnx.helper.make_node("Constant", [], [shape], value=sizes))
+
+
+def kept_in(model: Model) -> tuple[str, ...]:
+    """What of some size is in a model: inputs' defaults, kinds that nothing gives, attributes."""
+    found: dict[str, None] = {}
+    for top, _ in _scopes(model.to_proto()):
+        if isinstance(top, onnx.GraphProto):
+            held = [*top.initializer, *(each.values for each in top.sparse_initializer)]
+            found |= dict.fromkeys(t.name for t in held if _size(t) >= _LEAST)
+        for node in top.node:
+            if any(_held(attribute) >= _LEAST for attribute in node.attribute):
+                found[next(filter(None, node.output), node.name)] = None
+    return tuple(found)
+
+
+def _held(attribute: onnx.AttributeProto) -> int:
+    """Bytes of an attribute's own values."""
+    sparse = [attribute.sparse_tensor, *attribute.sparse_tensors]
+    tensors = [attribute.t, *attribute.tensors, *(each.values for each in sparse)]
+    lists = 4 * len(attribute.floats) + 8 * len(attribute.ints)
+    return len(attribute.s) + lists + sum(map(_size, tensors)) + sum(map(len, attribute.strings))
+
+
+def _size(tensor: onnx.TensorProto) -> int:
+    """Bytes of a tensor's values, of texts too."""
+    return bytes_of(tensor) + sum(map(len, tensor.string_data))
 
 
 def _names(proto: onnx.ModelProto) -> Iterator[str]:
     """All names of values, wherever they are."""
-    for graph in (proto.graph, *every_body(proto.graph.node)):
-        held: tuple[Any, ...] = (*graph.input, *graph.initializer)
-        yield from (each.name for each in held)
-        yield from (each.values.name for each in graph.sparse_initializer)
-    for node in every_node(proto.graph.node):
-        yield from (*node.input, *node.output)
+    for top, _ in _scopes(proto):
+        if isinstance(top, onnx.GraphProto):
+            held: tuple[Any, ...] = (*top.input, *top.initializer)
+            yield from (each.name for each in held)
+            yield from (each.values.name for each in top.sparse_initializer)
+        else:
+            yield from top.input
+        for node in top.node:
+            yield from (*node.input, *node.output)

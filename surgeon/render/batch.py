@@ -14,8 +14,8 @@ from surgeon.render import words
 
 STYLES = {"repaired": "green", "unchanged": "dim"}
 CHECKS = {
-    "runs": "rules fired; the result was not compared with the original, or not all of it",
-    "unchecked": "rules fired; nothing was checked (`--no-verify`)",
+    "runs": "changed; the result was not compared with the original, or not all of it",
+    "unchecked": "changed; nothing was checked (`--no-verify`)",
 }
 MOST_GROUPS = 20
 MOST_REMARKS = 5

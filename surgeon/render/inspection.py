@@ -65,6 +65,8 @@ def _facts(found: Inspection) -> Table:
         rows.append(("largest", "\n".join(map(_weight, found.largest))))
     for file in found.external:
         state = "missing, or not in the folder" if file.size is None else words.size(file.size)
+        if file.size is not None and file.size < file.needed:
+            state += f", and weights reach to {words.size(file.needed)}: it is cut off"
         rows.append(
             (
                 "data file",

@@ -60,7 +60,11 @@ def reduction(
         said = f"\nIts weights ({size}) are left out: numbers stand in their place, and what it "
         parts.append(Text(f"{said}computes is something else.", "yellow"))
     elif asked_without:
-        parts.append(Text("\nWithout its weights it does not fail, or it has none.", "yellow"))
+        said = "Without its weights it does not fail, or it has none that can be left out."
+        parts.append(Text(f"\n{said}", "yellow"))
+    if found.weights_kept:
+        kept = words.listed(found.weights_kept, _MOST_RECIPES)
+        parts.append(Text(f"In it are the values of {kept}, of 1 KiB or more each.", "yellow"))
     if found.mends:
         parts.append(Text("\nIt passes behind", style="bold"))
         for mend in found.mends[:MOST_MENDS]:

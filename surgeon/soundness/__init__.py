@@ -19,6 +19,7 @@ import onnx
 from onnx import AttributeProto
 
 from surgeon.errors import ModelError
+from surgeon.files import external_path
 from surgeon.soundness.apart import outputs_to_copy, repeated
 from surgeon.soundness.scopes import Node, Scope
 from surgeon.soundness.tensors import Broken, check_tensor, quoted
@@ -114,6 +115,27 @@ def see_texts(proto: onnx.ModelProto, *, where: str) -> None:
         check_texts(proto, scopes_of(proto))
     except Broken as broken:
         raise ModelError(str(broken), where=where, mend=_MEND) from None
+
+
+def see_outside(tensors: Iterable[onnx.TensorProto], folder: Path, *, where: str) -> None:
+    """See that what lies outside a model is there, and as much as the model says.
+
+    Args:
+        tensors: Those whose values lie in other files.
+        folder: Where the files are.
+        where: What the errors say.
+
+    Raises:
+        ModelError: A file is missing, lies outside the folder, or is too short; or what the model
+            says of one is no number, or does not fit the tensor's shape.
+    """
+    for tensor in tensors:
+        told = [entry.value for entry in tensor.external_data if entry.key == "location"]
+        external_path(told[-1] if told else "", folder)
+        try:
+            check_tensor(tensor, folder)
+        except Broken as broken:
+            raise ModelError(str(broken), where=where, mend=_MEND) from None
 
 
 def scopes_of(proto: onnx.ModelProto) -> list[Scope]:

@@ -14,6 +14,7 @@ from functools import partial
 import onnx
 
 from surgeon.errors import SurgeonError
+from surgeon.nested import every_body, every_node
 from surgeon.steps.ends import FRACTIONS, Ends, Typed, rename
 
 STEP = "as-read"
@@ -92,16 +93,22 @@ class Layer:
         for value in graph.input:
             if value.name in self.inputs:
                 original, node = self.inputs[value.name]
+                if self.inside and _undone(graph, original):
+                    value.CopyFrom(original)
+                    continue
                 inner = f"{value.name}/as-read/{place}"
                 rename(graph, value.name, inner)
                 before.append(_between(node, value.name, inner))
                 value.CopyFrom(original)
+        done: set[str] = set()
         for value in graph.output:
             if value.name in self.outputs:
                 original, node = self.outputs[value.name]
                 inner = f"{value.name}/as-made/{place}"
-                rename(graph, value.name, inner)
-                graph.node.append(_between(node, inner, value.name))
+                if value.name not in done:  # a file may give it twice
+                    rename(graph, value.name, inner)
+                    graph.node.append(_between(node, inner, value.name))
+                done.add(value.name)
                 value.CopyFrom(original)
         kept = list(graph.node)
         del graph.node[:], graph.value_info[:]
@@ -156,11 +163,16 @@ def as_read(
     }
     at_input, at_output, none = steps[what]
     for value in changed.graph.input:
-        if value.name in ends.constants or (what == "order" and value.name in fixed):
+        if value.name in ends.defaults or (what == "order" and value.name in fixed):
             continue
         _do(at_input, value, layer.inputs)
+    given: dict[str, onnx.ValueInfoProto] = {}
     for value in changed.graph.output:
+        if value.name in given:  # the file gives it twice
+            value.CopyFrom(given[value.name])
+            continue
         _do(at_output, value, layer.outputs)
+        given[value.name] = value
     if not layer.inputs and not layer.outputs:
         mend = "Put `clean` in front, or leave the step out."
         raise SurgeonError(none, where=f"{STEP}: {what}", mend=mend)
@@ -191,7 +203,7 @@ def could_be_left(proto: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
     Gives names by the kind of step, as far as the file itself says the types of its values.
     """
     ends = Ends(proto)
-    given = [value for value in proto.graph.input if value.name not in ends.constants]
+    given = [value for value in proto.graph.input if value.name not in ends.defaults]
     said = {value.name: value.type.tensor_type.elem_type for value in proto.graph.value_info}
     return {
         "types": tuple(v.name for v in given if ends.casts(v)),
@@ -213,6 +225,27 @@ def _widened(value: onnx.ValueInfoProto) -> str:
     """What came in, by what the end was."""
     was = _TYPE.DataType.Name(value.type.tensor_type.elem_type).lower()
     return f"is float, no longer {was}"
+
+
+def _undone(graph: onnx.GraphProto, value: onnx.ValueInfoProto) -> bool:
+    """Take the Cast that came in behind an input out again, where it alone reads it.
+
+    Between two Casts onnxruntime 1.31 loses a value that a body reads.
+    """
+    name, wanted = value.name, value.type.tensor_type.elem_type
+    readers = [node for node in every_node(graph.node) if name in node.input]
+    casts = [n for n in graph.node if n.op_type == "Cast" and name in n.input]
+    given = {each.name for each in graph.output}
+    seen = given | {each.name for body in every_body(graph.node) for each in body.output}
+    if len(readers) != 1 or len(casts) != 1 or name in seen:
+        return False
+    (cast,) = casts
+    if cast.attribute[0].i != wanted or cast.output[0] in given:
+        return False
+    made = cast.output[0]
+    graph.node.remove(cast)
+    rename(graph, made, name)
+    return True
 
 
 def _between(node: onnx.NodeProto, first: str, last: str) -> onnx.NodeProto:

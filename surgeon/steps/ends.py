@@ -37,6 +37,9 @@ class Ends:
         self.opset = max(versions, default=1)
         given = {value.name for value in self.graph.input}  # by the caller, whatever the file has
         self.constants = {t.name: t for t in self.graph.initializer if t.name not in given}
+        valued = {t.name for t in self.graph.initializer}
+        valued |= {t.values.name for t in self.graph.sparse_initializer}
+        self.defaults = given & valued  # whose values are of the type and the order that they have
         for node in self.graph.node:
             for attribute in node.attribute:
                 if node.op_type == "Constant" and attribute.name == "value":

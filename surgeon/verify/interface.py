@@ -78,6 +78,12 @@ def renaming_mend(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
     What has one name in both is paired; the rest by its order. Outputs that only the second has are
     left out.
     """
+    weights = {tensor.name for tensor in before.graph.initializer}
+    asked = {value.name for value in before.graph.input}
+    came = [v.name for v in after.graph.input if v.name not in asked]
+    if came and weights.issuperset(came):
+        given = " ".join(f"--value {quote(name)}=FILE.npy" for name in came[:_FEW])
+        return f"A has {'them' if came[1:] else 'it'} as weights: compare B with {given}."
     sides = []
     for option, old, new in (
         ("--from", before.graph.input, after.graph.input),

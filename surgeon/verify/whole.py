@@ -14,14 +14,14 @@ from surgeon.chance import drawn_outputs
 from surgeon.choices import Data, Reference
 from surgeon.difference.among import constants_apart
 from surgeon.errors import ForeignError, MemoryUp, SurgeonError, TimeUp
-from surgeon.external import external_tensors, locations
-from surgeon.files import external_path
+from surgeon.external import external_tensors
 from surgeon.isolation import isolation
 from surgeon.meanings import Meanings
 from surgeon.model import Model, ModelLike
 from surgeon.reference import NoWitness
 from surgeon.reference.plan import without_calls
 from surgeon.runtime import NotRunnable
+from surgeon.soundness import see_outside
 from surgeon.verify.asked import check_asked, shapes_of, sizes_of
 from surgeon.verify.check import Check
 from surgeon.verify.conclusion import DATA
@@ -359,11 +359,10 @@ def load(model: ModelLike, folder: Path | None) -> tuple[onnx.ModelProto, Path |
     """A model as `verify` takes it, and where its external data lie.
 
     Raises:
-        ModelError: It cannot be read, or a data file is missing or outside its folder.
+        ModelError: It cannot be read, or a data file is missing, outside its folder or too short.
     """
     loaded = Model.of(model)
     folder = folder or loaded.folder
     if folder is not None:
-        for location in sorted(locations(external_tensors(loaded.proto))):
-            external_path(location, folder)
+        see_outside(external_tensors(loaded.proto), folder, where=str(loaded.path or folder))
     return loaded.proto, folder

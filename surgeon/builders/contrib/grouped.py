@@ -60,6 +60,8 @@ def group_query_attention(draft: Draft, match: Match, full: bool = False) -> Any
     heads, groups = whole_number(node, "num_heads"), whole_number(node, "kv_num_heads")
     query, key, value = _sides(c, node, heads, groups)
     past, length = [operand(node, 3), operand(node, 4)], c.size(query, 2)
+    if full and any(map(_is_as_long, past, node.outputs[1:3])):
+        raise Refused("its cache stays as long as it is: it is not full")
     cached = 0 if past[0] is None else c.size(past[0], 2)
     step = _full(c, length, cached) if full else _step(c, node, length)
     if node.attrs.get("do_rotary"):
@@ -85,6 +87,17 @@ def _check(draft: Draft, node: gs.Node) -> None:
         raise Refused("its scores are read, which are not written here")
     if (operand(node, 3) is None) != (operand(node, 4) is None):
         raise Refused("it has a cache of one of keys and values alone")
+
+
+def _is_as_long(past: gs.Tensor | None, present: gs.Tensor) -> bool:
+    """Whether the file says of the cache that is given back that it has the length of the other.
+
+    Both are one buffer then, of which `seqlens_k` says how much is taken.
+    """
+    if past is None:
+        return False
+    before, after = (list(t.shape or ())[2:3] for t in (past, present))
+    return before == after and before not in ([], [None], [""])
 
 
 def _sides(c: Bench, node: gs.Node, heads: int, groups: int) -> Sequence[gs.Tensor]:
