@@ -26,6 +26,7 @@ _HELD: Mapping[str, str] = {
     "bounds": "clipped",
     "broadcasts": "broadcast_anyway",
     "caffe2": "caffe2_int8",
+    "causal": "causal_conv_as_conv",
     "chains": (
         "choice_made expand_chain gather_all gather_chain pad_chain same_branches slice_chain"
     ),
@@ -88,7 +89,7 @@ _HELD: Mapping[str, str] = {
     ),
     "neighbours": "deviations_along_axes responses_of_neighbours",
     "newer": (
-        "causal_conv_as_conv cumprod_as_products floored_remainder rms_norm_as_means "
+        "cumprod_as_products floored_remainder rms_norm_as_means "
         "softmax_turned swish_as_sigmoid tensor_scatter_as_elements"
     ),
     "norms": (
@@ -201,7 +202,10 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "contrib_old_layer_norm contrib_qgemm contrib_qlinear contrib_qlinear_concat "
         "contrib_qlinear_where contrib_quantize_linear contrib_quick_gelu contrib_refused "
         "contrib_rms_norm contrib_rotary_embedding contrib_skip_layer_norm "
-        "contrib_skip_rms_norm".split()
+        "contrib_skip_rms_norm "
+        "contrib_branchwise_rms_norm contrib_engram_gate contrib_gated_add "
+        "contrib_gated_rms_norm contrib_linear_attention_gate contrib_scaled_silu "
+        "contrib_causal_conv contrib_multi_rotary_embedding".split()
     ),
     "ml": tuple(
         "ml_array_feature_extractor ml_binarizer ml_feature_vectorizer ml_imputer "

@@ -22,6 +22,14 @@ from surgeon.builders.contrib.fused import (
     gelu,
     quick_gelu,
 )
+from surgeon.builders.contrib.gated import (
+    branchwise_rms_norm,
+    engram_gate,
+    gated_add,
+    gated_rms_norm,
+    linear_attention_gate,
+    scaled_silu,
+)
 from surgeon.builders.contrib.grouped import group_query_attention
 from surgeon.builders.contrib.normed import (
     embed_layer_norm,
@@ -30,6 +38,7 @@ from surgeon.builders.contrib.normed import (
     skip_layer_norm,
     skip_rms_norm,
 )
+from surgeon.builders.contrib.places import multi_rotary_embedding
 from surgeon.builders.contrib.quantized import (
     dynamic_quantize_lstm,
     dynamic_quantize_matmul,
@@ -40,25 +49,33 @@ from surgeon.builders.contrib.quantized import (
     qlinear_where,
     quantize_linear,
 )
+from surgeon.builders.contrib.recurrence import causal_conv
 from surgeon.builders.contrib.refused import refused
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_as_aten": as_aten,
     "contrib_attention": attention,
+    "contrib_branchwise_rms_norm": branchwise_rms_norm,
+    "contrib_causal_conv": causal_conv,
     "contrib_dynamic_quantize_lstm": dynamic_quantize_lstm,
     "contrib_dynamic_quantize_matmul": dynamic_quantize_matmul,
     "contrib_embed_layer_norm": embed_layer_norm,
+    "contrib_engram_gate": engram_gate,
     "contrib_fast_gelu": fast_gelu,
     "contrib_fused_conv": fused_conv,
     "contrib_fused_gemm": fused_gemm,
     "contrib_fused_matmul": fused_matmul,
+    "contrib_gated_add": gated_add,
+    "contrib_gated_rms_norm": gated_rms_norm,
     "contrib_gather_block_quantized": gather_block_quantized,
     "contrib_gelu": gelu,
     "contrib_group_query_attention": group_query_attention,
+    "contrib_linear_attention_gate": linear_attention_gate,
     "contrib_matmul_integer_to_float": matmul_integer_to_float,
     "contrib_matmul_n_bits": matmul_n_bits,
     "contrib_matmul_n_bits_exactly": matmul_n_bits_exactly,
     "contrib_multi_head_attention": multi_head_attention,
+    "contrib_multi_rotary_embedding": multi_rotary_embedding,
     "contrib_old_layer_norm": old_layer_norm,
     "contrib_qgemm": qgemm,
     "contrib_qlinear": qlinear,
@@ -69,6 +86,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_refused": refused,
     "contrib_rms_norm": rms_norm_of_runtime,
     "contrib_rotary_embedding": rotary_embedding,
+    "contrib_scaled_silu": scaled_silu,
     "contrib_skip_layer_norm": skip_layer_norm,
     "contrib_skip_rms_norm": skip_rms_norm,
 }
