@@ -100,6 +100,60 @@ def conv(shape: Sequence[int], past: Sequence[int] | None, **attributes: Any) ->
     )
 
 
+def linear(
+    rule: str, length: int = T, queries: int = 2, keys: int = 2, values: int = 2, **more: Any
+) -> dict[str, Case]:
+    """Keys of width 4 and values of width 3."""
+    past, decay, rate = (more.pop(name, None) for name in ("past", "decay", "rate"))
+    fed = {"q": (B, length, 4 * queries), "k": (B, length, 4 * keys), "v": (B, length, 3 * values)}
+    extra = {
+        "s": (B, values, 4, 3) if past else None,
+        "g": (B, length, decay) if decay else None,
+        "b": (B, length, rate) if rate else None,
+    }
+    order = [*fed, *(name if shape else "" for name, shape in extra.items())]
+    while not order[-1]:
+        order.pop()
+    fed |= {name: shape for name, shape in extra.items() if shape}
+    heads = {"q_num_heads": queries, "kv_num_heads": values}
+    return in_both(
+        "LinearAttention", fed, {}, order, {**heads, "update_rule": rule, **more}, size=0.4,
+        outputs=2, floats="s" * (past == "floats"), dynamic={},
+    )  # fmt: skip
+
+
+def delta(length: int = T, *, spelled: str = "qkv", **more: Any) -> dict[str, Case]:
+    """Two heads of keys of width 5, and four of values of width 6.
+
+    Args:
+        length: Of each sequence.
+        spelled: `qkv`, with an axis for sequences; `tokens` without; `packed`: one of all three.
+        more: Attributes; and `past`, `decay`, `bias`: whether it has them, or of which shape.
+    """
+    outer = (B, length) if spelled == "qkv" else (B * length,)
+    past, decay, bias = (more.pop(name, None) for name in ("past", "decay", "bias"))
+    rule = more.get("update_rule", "gated_delta")
+    packed = {"q": (*outer, 2 * 2 * 5 + 4 * 6)}
+    apart = {"q": (*outer, 2, 5), "k": (*outer, 2, 5), "v": (*outer, 4, 6)}
+    fed = {
+        **(packed if spelled == "packed" else apart),
+        **({"g": (*outer, 4, *(decay or ()))} if "gated" in rule else {}),
+        **({"b": (*outer, 4)} if "delta" in rule else {}),
+        **({"s": (B, 4, 6, 5)} if past else {}),
+    }
+    held = {"a": (4,), "d": bias} if bias else {}
+    names = ["q", "k", "v", "", "g", "b", "s", "a", "d"]
+    order = [name if name in {**fed, **held} else "" for name in names]
+    while not order[-1]:
+        order.pop()
+    free = range(len(outer))
+    dynamic = {name: [0] if name == "s" else free for name in fed} if "qk_l2_norm" in more else {}
+    return in_both(
+        "GatedDeltaNet", fed, held, order, more, size=0.4, outputs=2, floats="sad", dynamic=dynamic
+    )
+
+
+GATES = {"qk_l2_norm": 1, "beta_activation": "sigmoid", "past": True}
 ENGRAM = {"k": (B, T, 3, 7), "q": (B, T, 3, 7), "v": (B, T, 7)}
 
 CASES: dict[str, Case] = named(
@@ -156,6 +210,49 @@ CASES: dict[str, Case] = named(
         "causal conv, channels last": conv((B, T, 4), None, channels_last=1, dilation=2),
         "causal conv, channels last in two axes": conv(
             (B, T, 2, 2), (B, 2, 2, 2), channels_last=1, activation="silu"
+        ),
+        "linear attention": linear("linear"),
+        "linear attention that has a past": linear("linear", past=True, scale=0.7),
+        "linear attention with what its rule does not need": linear("linear", decay=2, rate=2),
+        "linear attention that decays": linear("gated", past=True, decay=2),
+        "linear attention that decays by width": linear("gated", decay=8),
+        "linear attention that is corrected": linear("delta", past="floats", rate=2),
+        "linear attention that is corrected at one rate": linear("delta", rate=1),
+        "linear attention of shared values": linear("gated_delta", queries=4, decay=2, rate=2),
+        "linear attention of shared keys": linear(
+            "gated_delta", 7, values=4, decay=4, rate=4, past=True
+        ),
+        "linear attention of one key": linear(
+            "gated_delta", queries=4, keys=1, decay=8, rate=1, past=True
+        ),
+        "linear attention of shared queries": linear(
+            "gated_delta", keys=4, values=4, decay=4, rate=4, past=True
+        ),
+        "linear attention of a token": linear("linear", 1),
+        "linear attention of a token, with a past": linear(
+            "gated_delta", 1, queries=4, decay=2, rate=2, past=True
+        ),
+        "linear attention of a token, shared keys": linear(
+            "gated_delta", 1, values=4, decay=16, rate=1, past=True
+        ),
+        "delta net": delta(),
+        "delta net with a past": delta(past=True, qk_l2_norm=1, scale=0.7),
+        "delta net by tokens": delta(spelled="tokens", past=True, qk_l2_norm=1),
+        "delta net, packed": delta(spelled="packed", past=True, qk_l2_norm=1),
+        "delta net of a token": delta(1, past=True),
+        "delta net without a decay": delta(update_rule="delta", past=True),
+        "delta net without a rate": delta(update_rule="gated"),
+        "delta net without either": delta(update_rule="linear", past=True),
+        "delta net that decays by width": delta(decay=(5,), past=True),
+        "delta net, its gates inside": delta(bias=(4,), gate_activation="softplus", **GATES),
+        "delta net, bounded gates inside": delta(
+            bias=(4,), gate_activation="kda", gate_lower_bound=-2.0, **GATES
+        ),
+        "delta net, gates by width inside": delta(
+            bias=(4, 5), decay=(5,), gate_activation="sigmoid", **GATES
+        ),
+        "delta net, gates by width inside, flat": delta(
+            bias=(20,), decay=(5,), gate_activation="qwen", **GATES
         ),
     }
 )

@@ -77,6 +77,7 @@ _HELD: Mapping[str, str] = {
     "lengths": "shape_of_source",
     "levelled": "lines_as_planes resized_lines_as_planes",
     "linear": ("gemm_of_rows gemm_onto_gemm matmul_as_gemm shift_into_linear transposed_into_gemm"),
+    "linear_attention": "linear_attention_in_turns",
     "lists": (
         "list_in_order list_of_one number_as_list one_hot_of_sizes shapes_in_a_row where_of_lists"
     ),
@@ -205,7 +206,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "contrib_skip_rms_norm "
         "contrib_branchwise_rms_norm contrib_engram_gate contrib_gated_add "
         "contrib_gated_rms_norm contrib_linear_attention_gate contrib_scaled_silu "
-        "contrib_causal_conv contrib_multi_rotary_embedding".split()
+        "contrib_causal_conv contrib_gated_delta_net contrib_linear_attention "
+        "contrib_multi_rotary_embedding".split()
     ),
     "ml": tuple(
         "ml_array_feature_extractor ml_binarizer ml_feature_vectorizer ml_imputer "

@@ -9,6 +9,7 @@ from typing import Any
 
 from surgeon.builders.contrib.as_aten import as_aten
 from surgeon.builders.contrib.attention import attention, multi_head_attention, rotary_embedding
+from surgeon.builders.contrib.delta import gated_delta_net
 from surgeon.builders.contrib.few_bits import (
     gather_block_quantized,
     matmul_n_bits,
@@ -49,7 +50,7 @@ from surgeon.builders.contrib.quantized import (
     qlinear_where,
     quantize_linear,
 )
-from surgeon.builders.contrib.recurrence import causal_conv
+from surgeon.builders.contrib.recurrence import causal_conv, linear_attention
 from surgeon.builders.contrib.refused import refused
 
 TABLE: Mapping[str, Callable[..., Any]] = {
@@ -66,10 +67,12 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_fused_gemm": fused_gemm,
     "contrib_fused_matmul": fused_matmul,
     "contrib_gated_add": gated_add,
+    "contrib_gated_delta_net": gated_delta_net,
     "contrib_gated_rms_norm": gated_rms_norm,
     "contrib_gather_block_quantized": gather_block_quantized,
     "contrib_gelu": gelu,
     "contrib_group_query_attention": group_query_attention,
+    "contrib_linear_attention": linear_attention,
     "contrib_linear_attention_gate": linear_attention_gate,
     "contrib_matmul_integer_to_float": matmul_integer_to_float,
     "contrib_matmul_n_bits": matmul_n_bits,

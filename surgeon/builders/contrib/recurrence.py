@@ -9,6 +9,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders import causal, parts
 from surgeon.builders.bench import Bench, operand
 from surgeon.builders.contrib.settings import refuse_read, settings
+from surgeon.builders.linear_attention import packed_linear_attention
 from surgeon.match import Match
 from surgeon.rewrite import Draft
 
@@ -52,3 +53,21 @@ def _channels_first(c: Bench, x: gs.Tensor, channels: Any) -> gs.Tensor:
     """[batch, length, ...] as [batch, channels, length]."""
     batch, length = c.sizes(x)[:2]
     return c.permute(c.reshape(x, [batch, length, channels]), [0, 2, 1])
+
+
+_LINEAR = {
+    "q_num_heads": None,
+    "kv_num_heads": None,
+    "update_rule": "gated_delta",
+    "scale": 0.0,
+    "chunk_size": 64,  # how kernels part their work
+}
+
+
+def linear_attention(draft: Draft, match: Match) -> Any:
+    """`com.microsoft.LinearAttention (q, k, v, state, decay, rate)`: as ONNX's own.
+
+    Keys may have fewer heads than values, which then share them.
+    """
+    given = settings(match.root, 6, _LINEAR, unwritten={"state_window": 0})
+    return packed_linear_attention(draft, match.root, given.__getitem__)
