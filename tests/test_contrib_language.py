@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from language_cases import CASES
+from language_cases import CASES, ROUNDED
 from onnx import helper
 from onnxruntime_cases import Case, model_of, normal
 
@@ -165,3 +165,78 @@ def test_inside_a_branch() -> None:
         np.testing.assert_allclose(
             Session(out).run(feeds)["y"], truth(proto, feeds)["y"], rtol=1e-4, atol=1e-5
         )
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_what_its_kernel_rounds_is_near(name: str) -> None:
+    case = ROUNDED[name]
+    proto = model_of(case, 21)
+    wanted = truth(proto, case.inputs)["y0"]
+    with_types(proto, {"y0": wanted}, loose=False)
+    result = surgeon.apply(proto, RECIPE)
+    assert not result.model.changed
+    assert "rounds what it multiplies" in result.report.misses[0].reason
+    found = Session(standard(proto, allow=["approximate"])).run(dict(case.inputs))["y0"]
+    assert np.abs(found - wanted).max() <= 0.05 * wanted.std()
+
+
+def mixture_of(x: np.ndarray, r: np.ndarray, held: Mapping[str, np.ndarray], each: Any) -> Any:
+    """Each token by its two experts of the largest shares, as the documentation has it."""
+    shares = np.exp(r) / np.exp(r).sum(-1, keepdims=True)
+    found = np.zeros_like(x)
+    for row, line in enumerate(x):
+        for expert in np.argsort(-r[row])[:2]:
+            inner = each({name: array[expert] for name, array in held.items()}, line)
+            found[row] += shares[row, expert] * (held["w2"][expert] @ inner)
+    return found
+
+
+def silu(x: np.ndarray) -> np.ndarray:
+    return x / (1 + np.exp(-x))
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+ON_CUDA = {  # which onnxruntime runs on CUDA alone: as its documentation says
+    "relu2": (1, {}, lambda h, x: np.maximum(h["w1"] @ x, 0) ** 2),
+    "silu": (3, {}, lambda h, x: silu(h["w1"] @ x) * (h["w3"] @ x)),
+    "swiglu": (3, {}, lambda h, x: silu(h["w1"] @ x) * (h["w3"] @ x)),
+    "swiglu of halves": (
+        2, {"swiglu_fusion": 2}, lambda h, x: silu(h["w1"][:6] @ x) * (h["w1"][6:] @ x),
+    ),
+    "geglu in turn": (
+        2, {"swiglu_fusion": 1}, lambda h, x: gelu(h["w1"][::2] @ x) * (h["w1"][1::2] @ x),
+    ),
+    "geglu": (2, {"swiglu_fusion": 2}, lambda h, x: gelu(h["w1"][:6] @ x) * (h["w1"][6:] @ x)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ON_CUDA)
+def test_experts_of_forms_that_only_cuda_runs(name: str) -> None:
+    layers, attributes, each = ON_CUDA[name]
+    held = {"w1": normal(4, 6 * (1 + (layers == 2)), 8), "w2": normal(4, 8, 6)}
+    held |= {"w3": normal(4, 6, 8)} if layers == 3 else {}
+    order = ["x", "r", "w1", "", "w2", *(["", "w3"] if layers == 3 else [])]
+    fed = {"x": normal(7, 8), "r": normal(7, 4)}
+    attributes = {"k": 2, "activation_type": name.split()[0], **attributes}
+    proto = model_of(Case("MoE", fed, held, order, attributes), 17)
+    wanted = mixture_of(fed["x"], fed["r"], held, each)
+    with_types(proto, {"y0": wanted}, loose=False)
+    found = Session(standard(proto)).run(fed)["y0"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_an_expert_that_is_not_chosen_may_be_infinite() -> None:
+    case = CASES["experts, one is chosen"]
+    held = {name: array.copy() for name, array in case.weights.items()}
+    held["w1"][3] = np.inf
+    scores = case.inputs["r"].copy()
+    scores[:, 3] = -9
+    case = case._replace(weights=held, inputs={**case.inputs, "r": scores})
+    proto = model_of(case, 17)
+    wanted = truth(proto, case.inputs)
+    assert np.isfinite(wanted["y0"]).all()
+    with_types(proto, wanted, loose=False)
+    compare(case, standard(proto, verify=False), wanted)

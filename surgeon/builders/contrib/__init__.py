@@ -10,6 +10,7 @@ from typing import Any
 from surgeon.builders.contrib.as_aten import as_aten
 from surgeon.builders.contrib.attention import attention, multi_head_attention, rotary_embedding
 from surgeon.builders.contrib.delta import gated_delta_net
+from surgeon.builders.contrib.experts import mixture
 from surgeon.builders.contrib.few_bits import (
     gather_block_quantized,
     matmul_n_bits,
@@ -50,6 +51,10 @@ from surgeon.builders.contrib.quantized import (
     qlinear_where,
     quantize_linear,
 )
+from surgeon.builders.contrib.quantized_experts import (
+    quantized_mixture,
+    quantized_mixture_exactly,
+)
 from surgeon.builders.contrib.recurrence import causal_conv, linear_attention
 from surgeon.builders.contrib.refused import refused
 
@@ -77,6 +82,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_matmul_integer_to_float": matmul_integer_to_float,
     "contrib_matmul_n_bits": matmul_n_bits,
     "contrib_matmul_n_bits_exactly": matmul_n_bits_exactly,
+    "contrib_mixture": mixture,
     "contrib_multi_head_attention": multi_head_attention,
     "contrib_multi_rotary_embedding": multi_rotary_embedding,
     "contrib_old_layer_norm": old_layer_norm,
@@ -85,6 +91,8 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_qlinear_concat": qlinear_concat,
     "contrib_qlinear_where": qlinear_where,
     "contrib_quantize_linear": quantize_linear,
+    "contrib_quantized_mixture": quantized_mixture,
+    "contrib_quantized_mixture_exactly": quantized_mixture_exactly,
     "contrib_quick_gelu": quick_gelu,
     "contrib_refused": refused,
     "contrib_rms_norm": rms_norm_of_runtime,
