@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from language_cases import CASES, ROUNDED
+from expert_cases import CASES as MIXTURES
+from expert_cases import ROUNDED
+from language_cases import CASES as LAYERS
 from onnx import helper
 from onnxruntime_cases import Case, model_of, normal
 
@@ -21,6 +23,7 @@ from surgeon.recipe import Recipe
 from surgeon.runtime import Session, release
 
 RECIPE = Recipe.load("contrib")
+CASES = {**LAYERS, **MIXTURES}
 NEWEST = (1, 32)  # the onnxruntime that has a kernel for every case
 OPSETS = (21, *(pytest.param(opset, marks=pytest.mark.slow) for opset in (13, 17, 24)))
 

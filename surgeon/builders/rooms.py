@@ -208,7 +208,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "contrib_gated_rms_norm contrib_linear_attention_gate contrib_scaled_silu "
         "contrib_causal_conv contrib_gated_delta_net contrib_linear_attention "
         "contrib_mixture contrib_multi_rotary_embedding contrib_quantized_mixture "
-        "contrib_quantized_mixture_exactly".split()
+        "contrib_quantized_mixture_exactly contrib_group_router "
+        "contrib_hyper_connection_behind contrib_hyper_connection_in_front".split()
     ),
     "ml": tuple(
         "ml_array_feature_extractor ml_binarizer ml_feature_vectorizer ml_imputer "

@@ -57,6 +57,8 @@ from surgeon.builders.contrib.quantized_experts import (
 )
 from surgeon.builders.contrib.recurrence import causal_conv, linear_attention
 from surgeon.builders.contrib.refused import refused
+from surgeon.builders.contrib.routers import group_router
+from surgeon.builders.contrib.streams import hyper_connection_behind, hyper_connection_in_front
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_as_aten": as_aten,
@@ -77,6 +79,9 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_gather_block_quantized": gather_block_quantized,
     "contrib_gelu": gelu,
     "contrib_group_query_attention": group_query_attention,
+    "contrib_group_router": group_router,
+    "contrib_hyper_connection_behind": hyper_connection_behind,
+    "contrib_hyper_connection_in_front": hyper_connection_in_front,
     "contrib_linear_attention": linear_attention,
     "contrib_linear_attention_gate": linear_attention_gate,
     "contrib_matmul_integer_to_float": matmul_integer_to_float,
