@@ -137,3 +137,27 @@ CASES |= named(
         "router of all scores": router(3),
     }
 )
+
+
+def packed_rows(kind: int, block: int, width: int = 32, dtype: int = 1) -> Case:
+    """A table of five rows of 512 as GGML packs it; places that it has, and that it has not."""
+    table = whole(256, 5, 512 // width, block, dtype=np.uint8)
+    scales = np.abs(normal(5, 512 // width, 1)).astype(np.float16).view(np.uint8)
+    table[..., slice(-2, None) if kind == 14 else slice(0, 2)] = scales
+    attributes = {"packed_type": kind, "K": 512, "output_dtype": dtype}
+    fed = {"i": np.array([[0, 3, 4], [-1, 7, 2]])}
+    held = {"d": table.reshape(5, -1)}
+    return Case("GatherPacked", fed, held, ["d", "i"], attributes, dynamic={"i": [0, 1]})
+
+
+CASES |= {
+    "rows of 4 bits": packed_rows(2, 18),
+    "rows of 4 bits, halves": packed_rows(2, 18, dtype=10),
+    "rows of 5 bits": packed_rows(6, 22),
+    "rows of 6 bits": packed_rows(14, 210, 256),
+    "rows of 8 bits": packed_rows(8, 34),
+    "rows of 4 bits, not evenly": packed_rows(20, 18),
+    "rows of halves": packed_rows(1, 64)._replace(
+        weights={"d": normal(5, 512).astype(np.float16).view(np.uint8)}
+    ),
+}

@@ -243,3 +243,41 @@ def test_an_expert_that_is_not_chosen_may_be_infinite() -> None:
     assert np.isfinite(wanted["y0"]).all()
     with_types(proto, wanted, loose=False)
     compare(case, standard(proto, verify=False), wanted)
+
+
+OPERATORS = sorted({case.op for case in CASES.values()})
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("shape", [[2, 3], [0, 2, 4], [], None])
+def test_a_node_that_lacks_operands_and_attributes_stays(op: str, shape: list[int] | None) -> None:
+    """It is refused with a reason, and no rule fails."""
+    for count in (0, 1, 3, 4, 6, 9):
+        for left_out in range(-1, count):
+            names = ["" if i == left_out else f"x{i}" for i in range(count)]
+            inputs = [
+                helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, shape) for n in names if n
+            ]
+            graph = helper.make_graph(
+                [helper.make_node(op, names, ["y", "z"], domain="com.microsoft")],
+                "g",
+                inputs,
+                [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+            )
+            imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+            proto = helper.make_model(graph, opset_imports=imports, ir_version=8)
+            try:
+                report = surgeon.apply(proto, RECIPE, allow=["approximate"]).report
+            except SurgeonError:  # a rewrite of what onnxruntime does not load
+                continue
+            assert not [miss for miss in report.misses if "Error" in miss.reason], names
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_an_attribute_of_tomorrow_is_refused(op: str) -> None:
+    case = next(case for case in CASES.values() if case.op == op)
+    proto = model_of(case._replace(attributes={**case.attributes, "of_tomorrow": 1}), 21)
+    result = surgeon.apply(proto, RECIPE, allow=["approximate"], verify=False)
+    assert not result.model.changed
+    reasons = {miss.reason for miss in result.report.misses}
+    assert reasons == {"nothing is written for its `of_tomorrow`, which is 1"}

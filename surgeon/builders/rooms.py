@@ -208,7 +208,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "contrib_gated_rms_norm contrib_linear_attention_gate contrib_scaled_silu "
         "contrib_causal_conv contrib_gated_delta_net contrib_linear_attention "
         "contrib_mixture contrib_multi_rotary_embedding contrib_quantized_mixture "
-        "contrib_quantized_mixture_exactly contrib_group_router "
+        "contrib_quantized_mixture_exactly contrib_group_router contrib_gather_packed "
         "contrib_hyper_connection_behind contrib_hyper_connection_in_front".split()
     ),
     "ml": tuple(

@@ -40,6 +40,7 @@ from surgeon.builders.contrib.normed import (
     skip_layer_norm,
     skip_rms_norm,
 )
+from surgeon.builders.contrib.packed_rows import gather_packed
 from surgeon.builders.contrib.places import multi_rotary_embedding
 from surgeon.builders.contrib.quantized import (
     dynamic_quantize_lstm,
@@ -77,6 +78,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_gated_delta_net": gated_delta_net,
     "contrib_gated_rms_norm": gated_rms_norm,
     "contrib_gather_block_quantized": gather_block_quantized,
+    "contrib_gather_packed": gather_packed,
     "contrib_gelu": gelu,
     "contrib_group_query_attention": group_query_attention,
     "contrib_group_router": group_router,

@@ -51,7 +51,7 @@ class _Sizes:
 def gated_delta_net(draft: Draft, match: Match) -> Any:
     """`com.microsoft.GatedDeltaNet (q, k, v, lengths, decay, rate, state, a_log, dt_bias)`."""
     node, c = match.root, Bench(draft)
-    given = settings(node, 11, _USUAL, unwritten={"state_update_capacity": 0})
+    given = settings(node, 1, 11, _USUAL, unwritten={"state_update_capacity": 0})
     refuse_read(draft, node, 2, "its compact state")
     if operand(node, 3) is not None:
         raise Refused("its sequences have lengths of their own (`cu_seqlens`)")
@@ -101,6 +101,8 @@ def _sizes(c: Bench, node: gs.Node, outer: Sequence[Size | int]) -> _Sizes:
         batch, length = outer
     else:
         batch = c.size(state, 0)
+        if batch == 0:
+            raise Refused("it has no sequences")
         known = c.div(outer[0], batch)
         length = known if isinstance(known, int) else -1  # which a Reshape finds out
     value = operand(node, 2)

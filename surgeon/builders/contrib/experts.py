@@ -75,7 +75,7 @@ def mixture(draft: Draft, match: Match) -> gs.Tensor:
     Shares are the softmax of all that a router gives, of which the largest are chosen.
     """
     node, c = match.root, Bench(draft)
-    given = settings(node, 8, USUAL, unwritten=UNWRITTEN)
+    given = settings(node, 3, 8, USUAL, unwritten=UNWRITTEN)
     first, last, beside = (_layer(c, node, at) for at in (2, 4, 6))
     if first is None or last is None:
         raise Refused("an expert's weights are missing")

@@ -28,11 +28,13 @@ def gated_rms_norm(draft: Draft, match: Match) -> gs.Tensor:
     The mean of squares is over as many neighbours as `scale` has numbers.
     """
     node, c = match.root, Bench(draft)
-    given = settings(node, 3, {"activation": "silu", "epsilon": 1e-5})
-    x, scale, gate = node.inputs
+    given = settings(node, 3, 3, {"activation": "silu", "epsilon": 1e-5})
+    x, scale, gate = node.inputs[:3]
     if given["activation"] not in ("silu", "swish", "sigmoid"):
         raise Refused(f"no function is known for its activation {given['activation']!r}")
-    whole, groups = c.sizes(x), c.size(scale, 0)
+    whole = c.sizes(x)
+    if not whole or c.rank(scale) != 1 or (groups := c.size(scale, 0)) == 0:
+        raise Refused("its scale is no row of numbers, or its input none of such rows")
     wide = c.reshape(c.cast(x, _FLOAT), [*whole[:-1], c.div(whole[-1], groups), groups])
     y = rms_normalised(draft, wide, 1, scale, float(given["epsilon"]))
     gate = c.cast(gate, _FLOAT)
@@ -45,7 +47,7 @@ def gated_rms_norm(draft: Draft, match: Match) -> gs.Tensor:
 def branchwise_rms_norm(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.BranchwiseRMSNorm (x, scale)`: each branch divided by the root of its mean."""
     node, c = match.root, Bench(draft)
-    given = settings(node, 2, {"num_branches": 0, "epsilon": 1e-5})
+    given = settings(node, 1, 2, {"num_branches": 0, "epsilon": 1e-5})
     x, scale = node.inputs[0], operand(node, 1)
     whole, count = c.sizes(x), int(given["num_branches"])
     if count == 0 and len(whole) < 2:
@@ -79,7 +81,7 @@ def linear_attention_gate(draft: Draft, match: Match) -> Any:
     decay_scale * softplus (a + dt_bias), and sigmoid (b).
     """
     node, c = match.root, Bench(draft)
-    settings(node, 4)
+    settings(node, 3, 4)
     a, bias, scale = node.inputs[:3]
     dtype, rate = c.dtype(a), operand(node, 3)
     grown = c.op("Softplus", c.op("Add", c.cast(a, _FLOAT), bias))
@@ -93,7 +95,7 @@ def linear_attention_gate(draft: Draft, match: Match) -> Any:
 def gated_add(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.GatedAdd (x, y, gate)`: x + y * gate, with a number of the gate a row."""
     node, c = match.root, Bench(draft)
-    settings(node, 4)
+    settings(node, 3, 4)
     if operand(node, 3) is not None:
         raise Refused("its gate is projected, which onnxruntime does on CUDA alone, in bfloat16")
     x, y, gate = node.inputs[:3]
@@ -104,7 +106,7 @@ def gated_add(draft: Draft, match: Match) -> gs.Tensor:
 def scaled_silu(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.ScaledSiLU (x, scale)`: z * sigmoid (z) of z = scale * x, each rounded."""
     node, c = match.root, Bench(draft)
-    alpha = float(settings(node, 2, {"alpha": 1.0})["alpha"])
+    alpha = float(settings(node, 1, 2, {"alpha": 1.0})["alpha"])
     x, scale = node.inputs[0], operand(node, 1)
     dtype = c.dtype(x)
     factor = c.number(alpha, _FLOAT) if scale is None else c.cast(scale, _FLOAT)
@@ -124,7 +126,7 @@ def engram_gate(draft: Draft, match: Match) -> Any:
     the query, each normalised, over the root of how wide they are.
     """
     node, c = match.root, Bench(draft)
-    epsilon = float(settings(node, 6, {"epsilon": 1e-5})["epsilon"])
+    epsilon = float(settings(node, 5, 6, {"epsilon": 1e-5})["epsilon"])
     key, query, value, key_scale, query_scale = node.inputs[:5]
     last, dtype = operand(node, 5), c.dtype(key)
     width = width_of(draft, key, query, key_scale, query_scale, what="its keys are")

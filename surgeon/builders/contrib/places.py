@@ -27,8 +27,8 @@ def multi_rotary_embedding(draft: Draft, match: Match) -> gs.Tensor:
     A table's columns are taken of the rows of time, height and width, and then joined to one row.
     """
     node, c = match.root, Bench(draft)
-    given = settings(node, 4, _USUAL, unwritten={"is_packed_batching": 0, "scale": 1.0})
-    x, places, cosines, sines = node.inputs
+    given = settings(node, 4, 4, _USUAL, unwritten={"is_packed_batching": 0, "scale": 1.0})
+    x, places, cosines, sines = node.inputs[:4]
     half = width_of(draft, cosines, sines, what="its tables are")
     rank, rotary = c.rank(x), int(given["rotary_embedding_dim"])
     if rank not in (3, 4) or (rank == 3 and not int(given["num_heads"])):

@@ -59,7 +59,7 @@ def quantized_mixture(draft: Draft, match: Match) -> gs.Tensor:
     Its shares are a softmax of the scores that were chosen, or those that stand in an operand.
     """
     node, c = match.root, Bench(draft)
-    given = settings(node, 15, _USUAL, unwritten=_UNWRITTEN)
+    given = settings(node, 3, 15, _USUAL, unwritten=_UNWRITTEN)
     if given["weights_prepacked"] not in (-1, 0):
         raise Refused("its weights are packed for one machine; take the model before it was packed")
     first, last, beside = (_layer(c, node, given, each) for each in (_FIRST, _LAST, _BESIDE))

@@ -11,7 +11,7 @@ from surgeon.builders.bench import Bench, operand
 from surgeon.builders.contrib.settings import refuse_read, settings
 from surgeon.builders.linear_attention import packed_linear_attention
 from surgeon.match import Match
-from surgeon.rewrite import Draft
+from surgeon.rewrite import Draft, Refused
 
 _CONV = {"activation": "none", "dilation": 1, "channels_last": 0}
 _CONV_UNWRITTEN = {
@@ -28,10 +28,12 @@ _CONV_UNWRITTEN = {
 def causal_conv(draft: Draft, match: Match) -> Any:
     """`com.microsoft.CausalConvWithState (x, w, bias, past)`: as ONNX's own, or channels last."""
     node, c = match.root, Bench(draft)
-    given = settings(node, 4, _CONV, unwritten=_CONV_UNWRITTEN)
+    given = settings(node, 2, 4, _CONV, unwritten=_CONV_UNWRITTEN)
     refuse_read(draft, node, 2, "its compact state")
     x, weight = node.inputs[:2]
     last, past = bool(given["channels_last"]), operand(node, 3)
+    if c.rank(weight) != 3 or c.rank(x) < 3 or (past is not None and c.rank(past) != c.rank(x)):
+        raise Refused("its input, its weight or its past has too few axes")
     channels = c.size(weight, 0)
     inner = _channels_first(c, x, channels) if last else x
     before = past if past is None or not last else _channels_first(c, past, channels)
@@ -69,5 +71,5 @@ def linear_attention(draft: Draft, match: Match) -> Any:
 
     Keys may have fewer heads than values, which then share them.
     """
-    given = settings(match.root, 6, _LINEAR, unwritten={"state_window": 0})
+    given = settings(match.root, 3, 6, _LINEAR, unwritten={"state_window": 0})
     return packed_linear_attention(draft, match.root, given.__getitem__)

@@ -31,7 +31,7 @@ _LEAST_SHARE = 1e-20
 def group_router(draft: Draft, match: Match) -> Any:
     """Logarithms of sigmoids where an expert is chosen; or all sigmoids, and with a bias."""
     node, c = match.root, Bench(draft)
-    given = settings(node, 3, _USUAL)
+    given = settings(node, 2, 3, _USUAL)
     logits, bias, weight = node.inputs[0], node.inputs[1], operand(node, 2)
     count = width_of(draft, bias, *([logits] if weight is None else []), what="its bias is")
     scores = c.cast(logits, _FLOAT)

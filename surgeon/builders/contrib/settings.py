@@ -17,6 +17,7 @@ from surgeon.rewrite import Draft, Refused
 
 def settings(
     node: gs.Node,
+    needed: int,
     operands: int,
     usual: Mapping[str, Any] | None = None,
     *,
@@ -26,18 +27,21 @@ def settings(
 
     Args:
         node: The node.
+        needed: How many operands must be there.
         operands: How many are known; further ones must be left out.
         usual: The attributes that count, and their defaults.
         unwritten: Those for which nothing is written, and the value at which they say nothing.
 
     Raises:
-        Refused: It has others, or an operand that is not known.
+        Refused: It has others, an operand that is not known, or not all that it needs.
     """
     usual, unwritten = usual or {}, unwritten or {}
     for name, value in node.attrs.items():
         if name in usual or (name in unwritten and value == unwritten[name]):
             continue
         raise Refused(f"nothing is written for its `{name}`, which is {value!r}")
+    if len(node.inputs) < needed or any(tensor.is_empty() for tensor in node.inputs[:needed]):
+        raise Refused(f"it lacks one of its first {needed} operands")
     if any(not tensor.is_empty() for tensor in node.inputs[operands:]):
         raise Refused(f"it has more operands than the {operands} that are known")
     return {**usual, **node.attrs}

@@ -18,8 +18,8 @@ _FLOAT = int(TYPE.FLOAT)
 def hyper_connection_in_front(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.HyperConnectionPreMix (streams, gate)`: the sum of gated streams, scaled."""
     node, c = match.root, Bench(draft)
-    given = settings(node, 2, {"num_branches": 0, "reduction_scale": 1.0})
-    streams, gate = node.inputs
+    given = settings(node, 2, 2, {"num_branches": 0, "reduction_scale": 1.0})
+    streams, gate = node.inputs[:2]
     grouped = _grouped(c, streams, int(given["num_branches"]))
     y = c.op("Mul", grouped, _gate(c, gate, grouped, int(given["num_branches"])))
     axis = c.ints([c.rank(grouped) - 2], "axes")
@@ -32,7 +32,7 @@ def hyper_connection_in_front(draft: Draft, match: Match) -> gs.Tensor:
 def hyper_connection_behind(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.HyperConnectionPostMix (x, block, gate, mix)`: mix^T x + gate * block."""
     node, c = match.root, Bench(draft)
-    count = int(settings(node, 4, {"num_branches": 0})["num_branches"])
+    count = int(settings(node, 3, 4, {"num_branches": 0})["num_branches"])
     streams, block, gate = node.inputs[:3]
     mix = operand(node, 3)
     grouped = _grouped(c, streams, count)
