@@ -82,7 +82,7 @@ def mixture(draft: Draft, match: Match) -> gs.Tensor:
     scores = c.op("Softmax", c.cast(node.inputs[1], _FLOAT), axis=1)
     values, places = largest(c, scores, int(given["k"]))
     if given["normalize_routing_weights"]:
-        values = of_sum_one(c, values)
+        values = c.op("Div", values, c.op("ReduceSum", values, c.ints([1], "axes"), keepdims=1))
     shares = spread(c, scores, values, places)
     return mixed(c, node, given, Experts(first, last, beside), shares)
 
@@ -104,14 +104,6 @@ def largest(c: Bench, scores: gs.Tensor, count: int) -> tuple[gs.Tensor, gs.Tens
 def backwards(c: Bench, x: gs.Tensor) -> gs.Tensor:
     """Each row from its end."""
     return c.slice(x, 1, -1, -LARGEST, -1)
-
-
-def of_sum_one(c: Bench, values: gs.Tensor) -> gs.Tensor:
-    """Each row divided by its sum."""
-    made: gs.Tensor = c.op(
-        "Div", values, c.op("ReduceSum", values, c.ints([1], "axes"), keepdims=1)
-    )
-    return made
 
 
 def spread(c: Bench, scores: gs.Tensor, values: gs.Tensor, places: gs.Tensor) -> gs.Tensor:

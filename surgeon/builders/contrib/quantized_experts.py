@@ -22,7 +22,6 @@ from surgeon.builders.contrib.experts import (
     backwards,
     largest,
     mixed,
-    of_sum_one,
     spread,
 )
 from surgeon.builders.contrib.settings import settings
@@ -70,7 +69,7 @@ def quantized_mixture(draft: Draft, match: Match) -> gs.Tensor:
     shares, normal = operand(node, _SHARES), bool(given["normalize_routing_weights"])
     if shares is not None:
         values = c.op("GatherElements", backwards(c, c.cast(shares, _FLOAT)), places, axis=1)
-        values = of_sum_one(c, values) if normal else values
+        values = _of_sum_one_or_nothing(c, values) if normal else values
     elif normal:
         values = c.op("Softmax", values, axis=1)
     else:
@@ -79,6 +78,12 @@ def quantized_mixture(draft: Draft, match: Match) -> gs.Tensor:
         )
     filled = spread(c, scores, values, places)
     return mixed(c, node, given, Experts(first, last, beside), filled)
+
+
+def _of_sum_one_or_nothing(c: Bench, values: gs.Tensor) -> gs.Tensor:
+    """Each row divided by its sum, and 0 where that is 0."""
+    total = c.op("ReduceSum", values, c.ints([1], "axes"), keepdims=1)
+    return c.where(c.is_nought(total), c.number(0, _FLOAT), c.op("Div", values, total))
 
 
 def _rounds(node: gs.Node) -> bool:
