@@ -161,3 +161,10 @@ CASES |= {
         weights={"d": normal(5, 512).astype(np.float16).view(np.uint8)}
     ),
 }
+
+# What onnxruntime computed wrongly before 1.32: shares in halves, and some zero points of blocks.
+WRONG_BEFORE = frozenset(
+    name
+    for name, case in CASES.items()
+    if (case.op == "MoE" and name.endswith("halves")) or name.endswith("32 blocks, zeros True")
+)
