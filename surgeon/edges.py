@@ -80,6 +80,9 @@ _UNSTEADY = frozenset(
     "triangular_solve linalg_solve_triangular cholesky_solve cholesky_inverse histc kthvalue "
     "median MeanVarianceNormalization".split()
 )
+# A state that is corrected by what it holds is multiplied, at each token, by as much as the square
+# of a key: of any but short ones it soon is infinite, and each side gets there at another place.
+_OF_GROWING_STATES = frozenset({"LinearAttention", "GatedDeltaNet"})
 # Operators that give as many elements as there are of a kind: ties among what a model gives in
 # order, by scores say, are undecided.
 _SELECTING = frozenset({"NonZero", "nonzero"})
@@ -147,6 +150,8 @@ def styles(
     if operators & _UNSTEADY:
         solid = any(_OF_MATRICES.fullmatch(name) for name in operators)
         return [(PIVOTED, 0)] if solid else []
+    if operators & _OF_GROWING_STATES:
+        return [(TINY, 0)]
     if operators & _SELECTING:
         return [(FLAT, 0), (FLAT, 1), (FEW, 0)]
     complex_ = any(_OF_COMPLEX.fullmatch(name) for name in operators)

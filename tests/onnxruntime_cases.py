@@ -26,6 +26,7 @@ class Case(NamedTuple):
         since: The opset below which there is no way.
         without: Outputs that it does not name.
         tolerance: Absolute, of a result of size 1.
+        dynamic: Axes of inputs whose sizes need not be known.
     """
 
     op: str
@@ -38,6 +39,7 @@ class Case(NamedTuple):
     since: int = 0
     without: Sequence[int] = ()
     tolerance: float = 1e-5
+    dynamic: Mapping[str, Sequence[int]] = {}
 
 
 def normal(*shape: int) -> np.ndarray:

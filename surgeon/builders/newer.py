@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import onnx_graphsurgeon as gs
 
-from surgeon.builders import parts
 from surgeon.builders.aten_math.ordered import scan
 from surgeon.builders.aten_math.work import Work
 from surgeon.builders.bench import LARGEST, TYPE, Bench, operand
@@ -95,27 +92,6 @@ def floored_remainder(draft: Draft, match: Match) -> gs.Tensor:
     rest, nought = c.op("Mod", a, b, fmod=1), c.number(0, dtype)
     turned = c.op("Less", c.op("Mul", c.op("Sign", rest), c.op("Sign", b)), nought)
     return c.where(turned, c.op("Add", rest, b), rest)
-
-
-def causal_conv_as_conv(draft: Draft, match: Match) -> Any:
-    """CausalConvWithState: what was before in front, a Conv of each channel, an activation."""
-    node, c = match.root, Bench(draft)
-    x, weight = node.inputs[:2]
-    bias, before = operand(node, 2), operand(node, 3)
-    shape = c.shape(weight)
-    if shape is None or len(shape) != 3 or not all(isinstance(n, int) for n in shape):
-        raise Refused("the shape of its weight is not known")
-    channels, _, width = (int(str(n)) for n in shape)
-    if before is None:
-        sizes = [c.size(x, 0), channels, width - 1]
-        before = c.filled(sizes, 0, c.dtype(x))
-    whole = x if width == 1 else c.concat([c.cast(before, c.dtype(x)), x], 2)
-    y = c.op("Conv", whole, weight, bias, group=channels, kernel_shape=[width])
-    if (attribute_of(node, "activation") or "none") != "none":
-        y = c.op("Mul", y, c.op("Sigmoid", y))
-    if len(node.outputs) < 2 or not parts.is_read(draft, node.outputs[1]):
-        return y, y
-    return y, c.slice(whole, 2, 1 - width, LARGEST) if width > 1 else before
 
 
 def softmax_turned(draft: Draft, match: Match) -> gs.Tensor:

@@ -251,6 +251,24 @@ def gelu(draft: Draft, x: gs.Tensor) -> gs.Tensor:
     return draft.op("Mul", draft.op("Mul", x, half), risen)
 
 
+def tanh_gelu(draft: Draft, x: gs.Tensor) -> gs.Tensor:
+    """x (1 + tanh (sqrt (2 / pi) (x + 0.044715 x^3))) / 2."""
+    if draft.facts.opset >= 20:
+        return draft.op("Gelu", x, approximate="tanh")
+    return spelled_tanh_gelu(draft, x)
+
+
+def spelled_tanh_gelu(draft: Draft, x: gs.Tensor) -> gs.Tensor:
+    """The same where ONNX has no Gelu, or a runtime has none."""
+    root, dtype = math.sqrt(2 / math.pi), numpy_dtype(draft, x)
+    straight, cubic, one, half = (
+        draft.constant(np.array(v, dtype), "number") for v in (root, 0.044715 * root, 1.0, 0.5)
+    )
+    inner = draft.op("Add", draft.op("Mul", draft.op("Mul", x, x), cubic), straight)
+    risen = draft.op("Add", draft.op("Tanh", draft.op("Mul", x, inner)), one)
+    return draft.op("Mul", draft.op("Mul", x, risen), half)
+
+
 def remainder(draft: Draft, x: gs.Tensor, by: gs.Tensor) -> gs.Tensor:
     """x % by of integers that are not negative; Mod is there from opset 10 on."""
     if draft.facts.opset >= 10:

@@ -26,6 +26,7 @@ _HELD: Mapping[str, str] = {
     "bounds": "clipped",
     "broadcasts": "broadcast_anyway",
     "caffe2": "caffe2_int8",
+    "causal": "causal_conv_as_conv",
     "chains": (
         "choice_made expand_chain gather_all gather_chain pad_chain same_branches slice_chain"
     ),
@@ -76,6 +77,7 @@ _HELD: Mapping[str, str] = {
     "lengths": "shape_of_source",
     "levelled": "lines_as_planes resized_lines_as_planes",
     "linear": ("gemm_of_rows gemm_onto_gemm matmul_as_gemm shift_into_linear transposed_into_gemm"),
+    "linear_attention": "linear_attention_in_turns",
     "lists": (
         "list_in_order list_of_one number_as_list one_hot_of_sizes shapes_in_a_row where_of_lists"
     ),
@@ -88,7 +90,7 @@ _HELD: Mapping[str, str] = {
     ),
     "neighbours": "deviations_along_axes responses_of_neighbours",
     "newer": (
-        "causal_conv_as_conv cumprod_as_products floored_remainder rms_norm_as_means "
+        "cumprod_as_products floored_remainder rms_norm_as_means "
         "softmax_turned swish_as_sigmoid tensor_scatter_as_elements"
     ),
     "norms": (
@@ -197,20 +199,27 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_random": tuple("aten_random".split()),
     "contrib": tuple(
         "contrib_as_aten contrib_attention contrib_bias_add contrib_bias_softmax "
-        "contrib_bias_split_gelu contrib_conv_channels_last contrib_dynamic_quantize_lstm "
-        "contrib_dynamic_quantize_matmul contrib_embed_layer_norm contrib_fast_gelu "
-        "contrib_fused_conv contrib_fused_gemm contrib_fused_matmul "
-        "contrib_gated_relative_position_bias contrib_gather_block_quantized contrib_gelu "
-        "contrib_gemm_fast_gelu contrib_group_norm contrib_group_query_attention "
-        "contrib_matmul_bnb4 contrib_matmul_integer_to_float contrib_matmul_n_bits "
-        "contrib_matmul_n_bits_exactly contrib_max_pool_of_bytes contrib_multi_head_attention "
+        "contrib_bias_split_gelu contrib_branchwise_rms_norm contrib_causal_conv "
+        "contrib_conv_channels_last contrib_dynamic_quantize_lstm "
+        "contrib_dynamic_quantize_matmul contrib_embed_layer_norm contrib_engram_gate "
+        "contrib_fast_gelu contrib_fused_conv contrib_fused_gemm contrib_fused_matmul "
+        "contrib_gated_add contrib_gated_delta_net contrib_gated_relative_position_bias "
+        "contrib_gated_rms_norm contrib_gather_block_quantized contrib_gather_packed "
+        "contrib_gelu contrib_gemm_fast_gelu contrib_group_norm "
+        "contrib_group_query_attention contrib_group_router "
+        "contrib_hyper_connection_behind contrib_hyper_connection_in_front "
+        "contrib_linear_attention contrib_linear_attention_gate contrib_matmul_bnb4 "
+        "contrib_matmul_integer_to_float contrib_matmul_n_bits "
+        "contrib_matmul_n_bits_exactly contrib_max_pool_of_bytes contrib_mixture "
+        "contrib_multi_head_attention contrib_multi_rotary_embedding "
         "contrib_old_layer_norm contrib_older_form contrib_qgemm contrib_qlinear "
         "contrib_qlinear_concat contrib_qlinear_where contrib_quantize_linear "
         "contrib_quantized_attention contrib_quantized_conv "
-        "contrib_quantized_embed_layer_norm contrib_quick_gelu contrib_refused "
+        "contrib_quantized_embed_layer_norm contrib_quantized_mixture "
+        "contrib_quantized_mixture_exactly contrib_quick_gelu contrib_refused "
         "contrib_relative_position_bias contrib_rms_norm contrib_rotary_embedding "
-        "contrib_skip_group_norm contrib_skip_layer_norm contrib_skip_rms_norm "
-        "contrib_unique".split()
+        "contrib_scaled_silu contrib_skip_group_norm contrib_skip_layer_norm "
+        "contrib_skip_rms_norm contrib_unique".split()
     ),
     "ml": tuple(
         "ml_array_feature_extractor ml_binarizer ml_feature_vectorizer ml_imputer "

@@ -6,7 +6,6 @@ before the opset that has them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -143,18 +142,13 @@ def _constant_fill(c: Bench, node: gs.Node) -> gs.Tensor:
 
 
 def _gelu(c: Bench, node: gs.Node) -> gs.Tensor:
-    x, dtype = _floats(c, node)
+    x, _ = _floats(c, node)
     way = node.attrs.get("approximate", "none")
     if way in ("none", b"none"):
         return parts.gelu(c.draft, x)
     if way not in ("tanh", b"tanh"):
         raise Refused(f"its `approximate` is `{way}`, not `none` or `tanh`")
-    root = math.sqrt(2 / math.pi)
-    inner = c.op("Mul", c.op("Mul", x, x), c.number(0.044715 * root, dtype))
-    inner = c.op("Mul", x, c.op("Add", inner, c.number(root, dtype)))
-    risen = c.op("Add", c.op("Tanh", inner), c.number(1, dtype))
-    made: gs.Tensor = c.op("Mul", c.op("Mul", x, risen), c.number(0.5, dtype))
-    return made
+    return parts.spelled_tanh_gelu(c.draft, x)
 
 
 def _grid_sample(c: Bench, node: gs.Node) -> gs.Tensor:

@@ -13,6 +13,9 @@ from surgeon.facts.fact import Fact
 from surgeon.rewrite import Draft
 
 Step = Callable[[Draft, list[gs.Tensor], gs.Tensor], list[gs.Tensor]]
+RowStep = Callable[
+    [Draft, list[gs.Tensor], list[gs.Tensor]], tuple[list[gs.Tensor], list[gs.Tensor]]
+]
 
 
 def in_turns(
@@ -30,29 +33,59 @@ def in_turns(
     Raises:
         Unavailable: The model's opset has no Scan, or the step needs a newer one.
     """
+    rows = numbers
+    if not isinstance(rows, gs.Tensor):
+        rows = draft.constant(np.asarray(rows, np.int64).reshape(-1, 1), "numbers")
+    names = ["number"]
+    return row_by_row(draft, state, [rows], lambda d, s, r: (step(d, s, r[0]), []), names)[0]
+
+
+def row_by_row(
+    draft: Draft,
+    state: Sequence[gs.Tensor],
+    rows: Sequence[gs.Tensor],
+    step: RowStep,
+    names: Sequence[str] = (),
+) -> tuple[list[gs.Tensor], list[gs.Tensor]]:
+    """The state after a turn for each row, and what the turns gave, as rows.
+
+    Args:
+        draft: Where the Scan goes.
+        state: What it begins with; dtype and rank must be known.
+        rows: Taken apart along their first axis, which a runtime may want to be 1 at least; the
+            rank must be known.
+        step: Makes, in the draft of a turn, the next state of the last one and of a row of each,
+            and what the turn gives; each must be made there.
+        names: What the rows are, for their names.
+
+    Raises:
+        Unavailable: The model's opset has no Scan, or the step needs a newer one.
+    """
     surgery, facts = draft.surgery, draft.facts
     body = gs.Graph(name=surgery.fresh(f"{draft.stem}/turn"))
     inner = Draft(surgery, body, body.name)
-    number = Fact(onnx.TensorProto.INT64, (1,))
     given = [_input(inner, f"state_{i}", facts.of(t)) for i, t in enumerate(state)]
-    turn = _input(inner, "number", number)
-    made = step(inner, given, turn)
-    body.inputs.extend([*given, turn])
+    called = names or [f"row_{i}" for i in range(len(rows))]
+    slices = [_input(inner, name, _row(facts.of(t))) for name, t in zip(called, rows, strict=True)]
+    after, out = step(inner, given, slices)
+    made = [*after, *out]
+    body.inputs.extend([*given, *slices])
     body.nodes.extend(inner.nodes)
     body.outputs.extend(made)
     for tensor in made:
         tensor.dtype = _kind(facts.of(tensor))
         tensor.shape = _ranked(facts.of(tensor))
         surgery.outputs[id(tensor)] = tensor
-    rows = numbers
-    if not isinstance(rows, gs.Tensor):
-        rows = draft.constant(np.asarray(rows, np.int64).reshape(-1, 1), "numbers")
-    names = [f"after_{i}" for i in range(len(made))]
-    found = draft.op("Scan", *state, rows, outputs=names, body=body, num_scan_inputs=1)
+    endings = [f"after_{i}" for i in range(len(after))] + [f"rows_{i}" for i in range(len(out))]
+    found = draft.op("Scan", *state, *rows, outputs=endings, body=body, num_scan_inputs=len(rows))
     results = [found] if len(made) == 1 else list(found)
     for index, tensor in enumerate(results):
         tensor.__dict__["fact"] = body_output(facts, draft.nodes[-1], index)
-    return results
+    return results[: len(after)], results[len(after) :]
+
+
+def _row(fact: Fact) -> Fact:
+    return Fact(fact.dtype, None if fact.shape is None else fact.shape[1:])
 
 
 def _input(inner: Draft, ending: str, fact: Fact) -> gs.Variable:

@@ -16,6 +16,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders import parts
 from surgeon.builders.bench import Bench, operand, whole_number
+from surgeon.builders.contrib.settings import width_of
 from surgeon.builders.rotary import turned_pairs
 from surgeon.builders.scalar_types import finfo
 from surgeon.match import Match
@@ -239,23 +240,29 @@ def rotary_embedding(draft: Draft, match: Match) -> gs.Tensor:
     x, places, cosines, sines = node.inputs
     if node.attrs.get("is_packed_batching") or float(node.attrs.get("scale", 1.0)) != 1:
         raise Refused("it is scaled, or its batch is packed, which is not written here")
-    rank, half = c.rank(x), (c.shape(cosines) or (None,))[-1]
-    if not isinstance(half, int) or rank not in (3, 4):
-        raise Refused("how wide its tables are is not known, or its input is no batch of sequences")
-    if rank == 3:
-        channels = _width(c, x, 1)
-        heads = int(node.attrs.get("num_heads", 0)) or channels // (2 * half)
-        split = c.op("Reshape", x, c.ints([0, 0, heads, channels // heads], "heads"))
-        width, axis, length = channels // heads, 2, c.size(x, 1)
-    else:
-        split, axis, length, width = x, 1, c.size(x, 2), _width(c, x, 1)
+    rank, half = c.rank(x), width_of(draft, cosines, sines, what="its tables are")
+    if rank not in (3, 4):
+        raise Refused("its input is no batch of sequences")
     if c.rank(places) == 1:  # of one number, where sequences begin
+        length = c.size(x, rank - 2)
         along = places if length == 1 else c.op("Add", c.count(length), places)
         places = c.unsqueeze(along, [0])
-    cosine, sine = (
-        c.unsqueeze(c.op("Gather", table, places, axis=0), [axis]) for table in (cosines, sines)
-    )
-    y = turned_pairs(
-        c, split, cosine, sine, half, width=width, interleaved=bool(node.attrs.get("interleaved"))
-    )
-    return y if rank == 4 else c.op("Reshape", y, c.ints([0, 0, channels], "channels"))
+    cosine, sine = (c.op("Gather", table, places, axis=0) for table in (cosines, sines))
+    return turned_heads(c, node, cosine, sine, half)
+
+
+def turned_heads(
+    c: Bench, node: gs.Node, cosine: gs.Tensor, sine: gs.Tensor, half: int
+) -> gs.Tensor:
+    """What the first operand holds, turned by tables of `[batch, length, half]`.
+
+    It is `[batch, heads, length, width]`, or `[batch, length, channels]` of heads side by side.
+    """
+    x, interleaved = node.inputs[0], bool(node.attrs.get("interleaved"))
+    channels, by_axis = _width(c, x, 1), c.rank(x) == 4
+    heads = 1 if by_axis else int(node.attrs.get("num_heads", 0)) or channels // (2 * half)
+    width = channels // heads
+    split = x if by_axis else c.op("Reshape", x, c.ints([0, 0, heads, width], "heads"))
+    cosine, sine = (c.unsqueeze(table, [1 if by_axis else 2]) for table in (cosine, sine))
+    y = turned_pairs(c, split, cosine, sine, half, width=width, interleaved=interleaved)
+    return y if by_axis else c.op("Reshape", y, c.ints([0, 0, channels], "channels"))
