@@ -157,6 +157,17 @@ def test_a_token_that_is_told_takes_no_scan_and_more_take_one() -> None:
         np.testing.assert_allclose(value, wanted[name], rtol=1e-4, atol=1e-5)
 
 
+def test_a_few_tokens_take_no_scan_where_they_are_unrolled() -> None:
+    widths = {"q": 8, "k0": 8, "v": 6, "g0": 2, "b0": 2}
+    shape: dict[str, list[int | str]] = {name: ["B", 4, width] for name, width in widths.items()}
+    proto = onnx.parser.parse_model(LAYER)
+    out = surgeon.apply(proto, RECIPE, "unroll", shape=shape).model.to_proto()
+    assert not {"Scan", "Loop"} & {node.op_type for node in out.graph.node}
+    wanted = truth(proto, feeds := fed(4))
+    for name, value in Session(out).run(feeds).items():
+        np.testing.assert_allclose(value, wanted[name], rtol=1e-4, atol=1e-5)
+
+
 def test_inside_a_branch() -> None:
     proto = onnx.parser.parse_model(
         """
