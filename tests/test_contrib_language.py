@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
 from expert_cases import CASES as MIXTURES
 from expert_cases import ROUNDED, WRONG_BEFORE
 from language_cases import CASES as LAYERS
-from onnx import helper
+from onnx import helper, numpy_helper
 from onnxruntime_cases import Case, model_of, normal
 
 import surgeon
@@ -156,6 +157,17 @@ def test_a_token_that_is_told_takes_no_scan_and_more_take_one() -> None:
         np.testing.assert_allclose(value, wanted[name], rtol=1e-4, atol=1e-5)
 
 
+def test_a_few_tokens_take_no_scan_where_they_are_unrolled() -> None:
+    widths = {"q": 8, "k0": 8, "v": 6, "g0": 2, "b0": 2}
+    shape: dict[str, list[int | str]] = {name: ["B", 4, width] for name, width in widths.items()}
+    proto = onnx.parser.parse_model(LAYER)
+    out = surgeon.apply(proto, RECIPE, "unroll", shape=shape).model.to_proto()
+    assert not {"Scan", "Loop"} & {node.op_type for node in out.graph.node}
+    wanted = truth(proto, feeds := fed(4))
+    for name, value in Session(out).run(feeds).items():
+        np.testing.assert_allclose(value, wanted[name], rtol=1e-4, atol=1e-5)
+
+
 def test_inside_a_branch() -> None:
     proto = onnx.parser.parse_model(
         """
@@ -292,3 +304,64 @@ def test_an_attribute_of_tomorrow_is_refused(op: str) -> None:
     assert not result.model.changed
     reasons = {miss.reason for miss in result.report.misses}
     assert reasons == {"nothing is written for its `of_tomorrow`, which is 1"}
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.endswith("halves")])
+def test_what_is_of_bfloat16_is_of_types_that_its_opset_has(name: str) -> None:
+    """Which onnxruntime runs on other devices than CPUs alone."""
+    case = CASES[name]
+    if case.op in ("QMoE", "GatherPacked", "MoEGroupRouter"):
+        pytest.skip("what it gives is of a type that an attribute says")
+
+    def other(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        kept = {name: array.dtype != np.float16 for name, array in arrays.items()}
+        return {k: v if kept[k] else v.astype(ml_dtypes.bfloat16) for k, v in arrays.items()}
+
+    wanted = truth(model_of(case, 21), case.inputs)
+    proto = model_of(case._replace(inputs=other(case.inputs), weights=other(case.weights)), 13)
+    with_types(proto, other(wanted), loose=True)
+    standard(proto, verify=False)
+
+
+DECODER = """
+    <ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+    g (float[B,T,8] q, float[B,T,8] k, float[B,T,12] v, float[B,4,4,3] s, float[B,T,4] a,
+       float[B,T,4] b, float[B,T,12] z, float[B,12,3] past)
+      => (float[B,T,12] y, float[B,4,4,3] n, float[B,12,3] present)
+      <int64[4] heads = {0, 0, 2, 4}, int64[3] back = {0, 0, 8}, int64[2] flat = {-1, 12}> {
+      turned = Transpose <perm = [0, 2, 1]> (v)
+      c, present = com.microsoft.CausalConvWithState <activation = "silu"> (turned, w, , past)
+      value = Transpose <perm = [0, 2, 1]> (c)
+      q1 = Reshape (q, heads)
+      q2 = LpNormalization (q1)
+      query = Reshape (q2, back)
+      k1 = Reshape (k, heads)
+      k2 = LpNormalization (k1)
+      key = Reshape (k2, back)
+      g, rate = com.microsoft.LinearAttentionGate (a, bias, scale, b)
+      o, n = com.microsoft.LinearAttention <q_num_heads = 2, kv_num_heads = 4>
+        (query, key, value, s, g, rate)
+      u = com.microsoft.GatedRMSNorm (o, norm, z)
+      f = Reshape (u, flat)
+      r = MatMul (f, router)
+      y = com.microsoft.MoE <k = 2, activation_type = "swiglu", swiglu_fusion = 1>
+        (u, r, w1, , w2)
+    }
+"""
+
+
+@pytest.mark.parametrize("length", [1, 9])
+def test_a_layer_of_a_decoder_without_a_single_shape_in_between(length: int) -> None:
+    """As of Qwen3-Next: what one operator gives, the next one has to know."""
+    proto = onnx.parser.parse_model(DECODER)
+    shapes = {"w": (12, 1, 4), "bias": (4,), "norm": (3,), "router": (12, 5)}
+    shapes |= {"w1": (5, 14, 12), "w2": (5, 12, 7)}
+    held = {name: normal(*shape) for name, shape in shapes.items()}
+    held["scale"] = -np.abs(normal(4))
+    proto.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in held.items())
+    widths = {"q": 8, "k": 8, "v": 12, "a": 4, "b": 4, "z": 12}
+    feeds = {name: normal(2, length, width) for name, width in widths.items()}
+    feeds |= {"s": normal(2, 4, 4, 3), "past": normal(2, 12, 3)}
+    wanted = truth(proto, feeds)
+    for name, value in Session(standard(proto)).run(feeds).items():
+        np.testing.assert_allclose(value, wanted[name], rtol=1e-4, atol=1e-5)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
-from surgeon.builders.bench import LARGEST, Bench, operand
+from surgeon.builders.bench import LARGEST, TYPE, Bench, Size, operand
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -56,17 +57,25 @@ def causal_conv(
     channels, _, width = (int(str(n)) for n in shape)
     kept = (width - 1) * dilation
     if before is None:
-        before = c.filled([c.size(x, 0), channels, kept], 0, c.dtype(x))
+        before = _zeros(c, [c.size(x, 0), channels, kept], c.dtype(x))
     whole = x if kept == 0 else c.concat([c.cast(before, c.dtype(x)), x], 2)
     apart = {"dilations": [dilation]} if dilation != 1 else {}
-    y = c.op("Conv", whole, weight, bias, group=channels, kernel_shape=[width], **apart)
+    dtype, operands = c.dtype(x), [whole, weight, bias]
+    if dtype == TYPE.BFLOAT16:  # which Conv takes from opset 22 on, and onnxruntime nowhere on CPUs
+        operands = [None if t is None else c.cast(t, TYPE.FLOAT) for t in operands]
+    y = c.op("Conv", *operands, group=channels, kernel_shape=[width], **apart)
     if activation in _SWISH:
         y = c.op("Mul", y, c.op("Sigmoid", y))
-    return y, whole, kept
+    return c.cast(y, dtype), whole, kept
 
 
 def last_places(c: Bench, whole: gs.Tensor, kept: int) -> gs.Tensor:
     """The last `kept` of the last of three axes."""
     if kept:
         return c.slice(whole, 2, -kept, LARGEST)
-    return c.filled([*c.sizes(whole)[:2], 0], 0, c.dtype(whole))
+    return _zeros(c, [*c.sizes(whole)[:2], 0], c.dtype(whole))
+
+
+def _zeros(c: Bench, sizes: Sequence[Size | int], dtype: int) -> gs.Tensor:
+    """Zeros; of bfloat16 too, of which ConstantOfShape makes none below opset 20."""
+    return c.cast(c.filled(sizes, 0, TYPE.FLOAT if dtype == TYPE.BFLOAT16 else dtype), dtype)
