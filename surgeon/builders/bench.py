@@ -52,18 +52,6 @@ def operand(node: gs.Node, index: int) -> gs.Tensor | None:
     return tensor
 
 
-def needed(node: gs.Node, index: int) -> gs.Tensor:
-    """The operand at this place.
-
-    Raises:
-        Refused: It is left out.
-    """
-    tensor = operand(node, index)
-    if tensor is None:
-        raise Refused(f"its operand {index + 1} is missing")
-    return tensor
-
-
 def whole_number(node: gs.Node, key: str) -> int:
     """An attribute that has to be there.
 

@@ -15,6 +15,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders import parts
 from surgeon.builders.bench import TYPE, Bench, operand, whole_number
 from surgeon.builders.contrib.fused import tangent_gelu
+from surgeon.builders.contrib.settings import settings
 from surgeon.builders.layouts import channels_first, channels_last
 from surgeon.builders.standardising import column_of, in_groups, shaped_like, vector_of
 from surgeon.match import Match
@@ -22,6 +23,7 @@ from surgeon.rewrite import Draft, Refused
 
 _FLOAT = int(TYPE.FLOAT)
 _SILU = 1
+_GROUPS = {"groups": None, "activation": None, "channels_last": 1, "epsilon": 1e-5}
 
 
 def group_norm(draft: Draft, match: Match) -> gs.Tensor:
@@ -46,13 +48,14 @@ def skip_group_norm(draft: Draft, match: Match) -> Any:
 
 def _groups_normalised(c: Bench, node: gs.Node, x: gs.Tensor) -> gs.Tensor:
     """gamma (x - mean) / sqrt (variance + eps) + beta by group, and SiLU behind it."""
+    given = settings(node, 3, 5, _GROUPS)
     groups, activation = whole_number(node, "groups"), whole_number(node, "activation")
     if activation not in (0, _SILU):
         raise Refused(f"nothing is known of its activation {activation}")
-    last, dtype = bool(node.attrs.get("channels_last", 1)), c.dtype(x)
+    last, dtype = bool(given["channels_last"]), c.dtype(x)
     wide = c.cast(channels_first(c, x) if last else x, _FLOAT)
     ones, zeros = (vector_of(c.draft, v, groups, np.dtype(np.float32)) for v in (1, 0))
-    eps = float(node.attrs.get("epsilon", 1e-5))
+    eps = float(given["epsilon"])
     y = c.op("InstanceNormalization", in_groups(c.draft, wide, groups), ones, zeros, epsilon=eps)
     y, rank = shaped_like(c.draft, y, wide), c.rank(x)
     for operator, vector in zip(("Mul", "Add"), node.inputs[1:3], strict=True):
@@ -100,9 +103,10 @@ def gemm_fast_gelu(draft: Draft, match: Match) -> gs.Tensor:
 def bias_softmax(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.BiasSoftmax (x, bias)`: a Softmax of the sum over all axes from `axis` on."""
     node, c = match.root, Bench(draft)
-    x, bias = node.inputs
+    given = settings(node, 2, 2, {"axis": 1, "is_inner_broadcast": None})
+    x, bias = node.inputs[:2]
     rank = c.rank(x)
-    axis = c.axis(int(node.attrs.get("axis", 1)), rank)
+    axis = c.axis(int(given["axis"]), rank)
     total = c.op("Add", x, bias)
     if axis == rank - 1:
         return c.op("Softmax", total, axis=axis)

@@ -14,6 +14,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import TYPE, Bench, operand, whole_number
+from surgeon.builders.contrib.settings import settings
 from surgeon.facts.fact import Array
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -86,12 +87,12 @@ def matmul_bnb4(draft: Draft, match: Match) -> gs.Tensor:
     come first), times the largest of its block; blocks go on from one row to the next.
     """
     node, c = match.root, Bench(draft)
+    usual = dict.fromkeys(("N", "K", "block_size", "quant_type", "training_mode"))
+    settings(node, 3, 3, usual, unwritten={"transB": 1})
     rows, columns, size = (whole_number(node, key) for key in ("N", "K", "block_size"))
     kind = whole_number(node, "quant_type")
     packed, largest = (_constant(c, node, at).reshape(-1) for at in (1, 2))
     count = rows * columns
-    if not node.attrs.get("transB", 1):
-        raise Refused("its weight is not turned (`transB` is 0), as training has it")
     if kind not in _NAMED:
         raise Refused(f"nothing is known of its `quant_type` {kind}")
     if packed.size != -(-count // 2) or largest.size != -(-count // size):

@@ -7,7 +7,8 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.bench import TYPE, Bench, needed, operand, whole_number
+from surgeon.builders.bench import TYPE, Bench, operand, whole_number
+from surgeon.builders.contrib.settings import settings
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -22,7 +23,8 @@ def older_form(draft: Draft, match: Match) -> gs.Tensor:
 def _expand_dims(draft: Draft, node: gs.Node) -> gs.Tensor:
     """`com.microsoft.ExpandDims (x, axis)`: an Unsqueeze; an axis below 0 counts from behind."""
     c = Bench(draft)
-    known = c.facts.array(needed(node, 1))
+    settings(node, 2, 2)
+    known = c.facts.array(node.inputs[1])
     if known is None or known.size != 1:
         raise Refused("its axis is computed where it runs")
     return c.unsqueeze(node.inputs[0], [c.axis(int(known.reshape(())), c.rank(node.inputs[0]) + 1)])
@@ -31,7 +33,8 @@ def _expand_dims(draft: Draft, node: gs.Node) -> gs.Tensor:
 def _pad(draft: Draft, node: gs.Node) -> gs.Tensor:
     """`com.microsoft.Pad (data, pads, value)`, whose pads may be a row, and its value a vector."""
     c = Bench(draft)
-    data, pads, value = node.inputs[0], c.flat(needed(node, 1)), operand(node, 2)
+    settings(node, 2, 3, {"mode": "constant"})
+    data, pads, value = node.inputs[0], c.flat(node.inputs[1]), operand(node, 2)
     operands = [data, pads, *([] if value is None else [_scalar(c, value)])]
     return c.op("Pad", *operands, **node.attrs)
 
@@ -39,8 +42,9 @@ def _pad(draft: Draft, node: gs.Node) -> gs.Tensor:
 def _range(draft: Draft, node: gs.Node) -> gs.Tensor:
     """`com.microsoft.Range (start, limit, delta)`, of numbers or vectors of one; the step is 1."""
     c = Bench(draft)
+    settings(node, 2, 3)
     step = operand(node, 2)
-    start, limit = (_scalar(c, needed(node, at)) for at in (0, 1))
+    start, limit = (_scalar(c, t) for t in node.inputs[:2])
     by = c.number(1, c.dtype(start)) if step is None else _scalar(c, step)
     return c.op("Range", start, limit, by)
 
@@ -48,7 +52,8 @@ def _range(draft: Draft, node: gs.Node) -> gs.Tensor:
 def _gather_nd(draft: Draft, node: gs.Node) -> gs.Tensor:
     """`com.microsoft.GatherND (data, indices)`, of int32 as well."""
     c = Bench(draft)
-    data, indices = (needed(node, at) for at in (0, 1))
+    settings(node, 2, 2)
+    data, indices = node.inputs[:2]
     return c.op("GatherND", data, c.cast(indices, _WHOLE))
 
 
@@ -64,9 +69,10 @@ def _unfold(draft: Draft, node: gs.Node) -> gs.Tensor:
     Of whole steps only, since slices that reach beyond the end are not taken.
     """
     c = Bench(draft)
-    x, size, step = node.inputs[0], whole_number(node, "size"), int(node.attrs.get("step", 1))
+    given = settings(node, 1, 1, {"size": None, "step": 1, "dim": -1})
+    x, size, step = node.inputs[0], whole_number(node, "size"), int(given["step"])
     rank = c.rank(x)
-    axis = c.axis(int(node.attrs.get("dim", -1)), rank)
+    axis = c.axis(int(given["dim"]), rank)
     length = (c.shape(x) or ())[axis]
     if not isinstance(length, int):
         raise Refused("how long the axis is that it goes along is not known")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.bench import TYPE, Bench, needed, operand, whole_number
+from surgeon.builders.bench import TYPE, Bench, operand, whole_number
+from surgeon.builders.contrib.settings import settings
 from surgeon.facts.fact import Array
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -24,12 +25,13 @@ def relative_position_bias(draft: Draft, match: Match) -> gs.Tensor:
     that is needed. The table says [buckets, heads], and holds the numbers of [heads, buckets].
     """
     node, c = match.root, Bench(draft)
-    table, *lengths = node.inputs
+    given = settings(node, 3, 3, {"max_distance": None, "is_bidirectional": 0})
+    table, *lengths = node.inputs[:3]
     shape, most = c.shape(table), whole_number(node, "max_distance")
     if shape is None or len(shape) != 2 or not isinstance(shape[0], int):
         raise Refused("how many buckets its table has is not known")
     buckets = shape[0]
-    both = bool(node.attrs.get("is_bidirectional", 0))
+    both = bool(given["is_bidirectional"])
     if most < 1 or buckets < (4 if both else 2):
         raise Refused(f"its {buckets} buckets for distances up to {most} have no form")
     queries, keys = (c.count(c.scalar(t)) for t in lengths)
@@ -60,7 +62,8 @@ def _buckets(away: Array, buckets: int, most: int, *, both: bool) -> Array:
 def gated_relative_position_bias(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.GatedRelativePositionBias`: what is added, times a gate of each query."""
     node, c = match.root, Bench(draft)
-    x, x_bias, added, weight, bias, scale = (needed(node, at) for at in range(6))
+    settings(node, 6, 7, {"num_heads": None})
+    x, x_bias, added, weight, bias, scale = node.inputs[:6]
     if operand(node, 6) is not None:
         raise Refused("its batch is packed, which is not written here")
     heads, (width, both) = whole_number(node, "num_heads"), c.shape(weight) or (None, None)

@@ -13,32 +13,31 @@ from surgeon.builders.bench import Bench, operand
 from surgeon.builders.contrib.attention import merged_attention
 from surgeon.builders.contrib.normed import mask_index, summed_rows
 from surgeon.builders.contrib.quantized import product_of_bytes
+from surgeon.builders.contrib.settings import settings
 from surgeon.builders.layouts import channels_first, channels_last
 from surgeon.builders.pairs import scale_of, zero_of
 from surgeon.builders.standardising import layer_normalised
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
+_ATTENTION = {"num_heads": None, "unidirectional": 0, "scale": 0.0, "mask_filter_value": -10000.0}
+_ATTENTION_UNWRITTEN = {"do_rotary": 0, "past_present_share_buffer": 0}
 _BYTES_IN_POOLS = 12  # the opset from which MaxPool takes 8 bits
 
 
 def quantized_attention(draft: Draft, match: Match) -> Any:
     """`com.microsoft.QAttention (x, w, b, scales, mask, zeros, past)`: products of 8 bits."""
     node, c = match.root, Bench(draft)
-    x, weights, bias, mask = (operand(node, at) for at in (0, 1, 2, 5))
-    if x is None or weights is None:
-        raise Refused("its input or its weights are missing")
-    if node.attrs.get("past_present_share_buffer"):
-        raise Refused("its past and present share one buffer, whose length only the caller knows")
-    if node.attrs.get("do_rotary"):
-        raise Refused("it turns queries and keys by their places, which is not written here")
+    settings(node, 5, 9, _ATTENTION, unwritten=_ATTENTION_UNWRITTEN)
+    x, weights, bias = node.inputs[:3]
     whole = product_of_bytes(
         c,
         (x, scale_of(c, node, 3), zero_of(c, node, 6)),
         (weights, scale_of(c, node, 4), zero_of(c, node, 7)),
         bias,
     )
-    return merged_attention(c, node, whole, weights, mask=mask, past=operand(node, 8))
+    mask, past = operand(node, 5), operand(node, 8)
+    return merged_attention(c, node, whole, weights, mask=mask, past=past)
 
 
 def quantized_embed_layer_norm(draft: Draft, match: Match) -> Any:
@@ -48,9 +47,8 @@ def quantized_embed_layer_norm(draft: Draft, match: Match) -> Any:
     is as that of `EmbedLayerNormalization`.
     """
     node, c = match.root, Bench(draft)
-    ids, segments, mask = (operand(node, at) for at in (0, 1, 7))
-    if ids is None:
-        raise Refused("its places are missing")
+    given = settings(node, 1, 18, {"epsilon": 1e-12})
+    ids, segments, mask = node.inputs[0], operand(node, 1), operand(node, 7)
 
     def plain(at: int, scale: int, zero: int, rows: Any = None) -> gs.Tensor:
         table = operand(node, at)
@@ -70,8 +68,9 @@ def quantized_embed_layer_norm(draft: Draft, match: Match) -> Any:
     if segments is not None:
         kinds = plain(4, 10, 15, lambda table: c.op("Gather", table, segments, axis=0))
     total = summed_rows(c, words, plain(3, 9, 14, placed), kinds)
-    eps = float(node.attrs.get("epsilon", 1e-12))
-    y = layer_normalised(draft, total, 1, plain(5, 11, 16), plain(6, 12, 17), eps)
+    y = layer_normalised(
+        draft, total, 1, plain(5, 11, 16), plain(6, 12, 17), float(given["epsilon"])
+    )
     return y, mask_index(c, node, ids, mask, instead=y)
 
 
