@@ -68,8 +68,13 @@ class Attempts:
         return self.crashes < _MOST_CRASHES and self.wasted < _PATIENCE
 
     def reason_at(self, sizes: Mapping[str, int]) -> str:
-        """Why it failed at these sizes; a general word where they were not tried."""
-        return self.reasons.get(tuple(sizes.values()), "the original does not run there")
+        """Why it failed at these sizes, or was not tried at them any more."""
+        usual = "the original does not run there"
+        if self.crashes >= _MOST_CRASHES:
+            usual = f"not tried any more: its runs ended {self.crashes} processes"
+        elif self.loads and not self.may_go_on:
+            usual = f"not tried any more: runs that failed took {self.wasted:.0f} seconds"
+        return self.reasons.get(tuple(sizes.values()), usual)
 
     def last_reason(self) -> str:
         """Why it failed last."""
