@@ -296,6 +296,9 @@ def _not_runnable(model: onnx.ModelProto | Path, error: Exception, where: str) -
     kernel = re.search(r"Could not find an implementation for ([\w.:]+?)\(\d+\)", text)
     if not operators and kernel:
         domain, _, name = kernel[1].rpartition(":" if ":" in kernel[1] else ".")
+        homes = {node.domain for node in every_node(model.graph.node) if node.op_type == name}
+        if not domain and len(homes) == 1:  # of its own domain onnxruntime gives the name alone
+            (domain,) = homes
         operators = (f"{domain or 'ai.onnx'}.{name}",)
     return NotRunnable(where=where, text=_tidy(text), operators=operators, lacking=lacking)
 

@@ -203,7 +203,7 @@ def test_what_its_kernel_rounds_is_near(name: str) -> None:
     assert not result.model.changed
     assert "rounds what it multiplies" in result.report.misses[0].reason
     found = Session(standard(proto, allow=["approximate"])).run(dict(case.inputs))["y0"]
-    assert np.abs(found - wanted).max() <= 0.05 * wanted.std()
+    assert np.abs(found - wanted).max() <= 0.15 * wanted.std()
 
 
 def mixture_of(x: np.ndarray, r: np.ndarray, held: Mapping[str, np.ndarray], each: Any) -> Any:

@@ -247,3 +247,15 @@ def test_the_worker_dies_with_its_parent() -> None:
             return
         time.sleep(0.05)
     pytest.fail("the worker outlives its parent")
+
+
+def test_what_has_no_kernel_is_named_with_its_domain() -> None:
+    """onnxruntime gives the name alone, whatever the domain is."""
+    model = parse(
+        """<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+        g (float[N,S,4] x, float[4] b, float[N,S,4] k) => (float[N,S,4] y)
+        { y = com.microsoft.BiasAdd (x, b, k) }"""
+    )
+    with pytest.raises(NotRunnable) as caught:
+        Session(model)
+    assert caught.value.operators == ("com.microsoft.BiasAdd",)

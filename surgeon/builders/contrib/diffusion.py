@@ -14,7 +14,6 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
 from surgeon.builders.bench import TYPE, Bench, operand, whole_number
-from surgeon.builders.contrib.fused import tangent_gelu
 from surgeon.builders.contrib.settings import settings
 from surgeon.builders.layouts import channels_first, channels_last
 from surgeon.builders.standardising import column_of, in_groups, shaped_like, vector_of
@@ -97,7 +96,7 @@ def gemm_fast_gelu(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.GemmFastGelu (x, w, bias)`: a product, and GELU by a tangent."""
     node = match.root
     y, bias = draft.op("MatMul", *node.inputs[:2]), operand(node, 2)
-    return tangent_gelu(draft, y if bias is None else draft.op("Add", y, bias))
+    return parts.tanh_gelu(draft, y if bias is None else draft.op("Add", y, bias))
 
 
 def bias_softmax(draft: Draft, match: Match) -> gs.Tensor:

@@ -35,7 +35,7 @@ _NAMED = {0: (*_FP4, *(-number for number in _FP4)), 1: _NF4}
 
 
 @dataclass(frozen=True, slots=True)
-class _Blocks:
+class Blocks:
     """A matrix in blocks of a row.
 
     Attributes:
@@ -66,7 +66,7 @@ def matmul_n_bits(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its weights are packed for one machine; take the model before it was packed")
     if (groups := operand(node, 4)) is not None and not _is_in_order(draft, node, groups):
         raise Refused("its columns stand in an order of their own (`g_idx`)")
-    y: gs.Tensor = c.op("MatMul", node.inputs[0], _columns(c, _of_product(c, node)))
+    y: gs.Tensor = c.op("MatMul", node.inputs[0], columns(c, _of_product(c, node)))
     bias = operand(node, 5)
     return y if bias is None else c.op("Add", y, bias)
 
@@ -91,7 +91,7 @@ def matmul_bnb4(draft: Draft, match: Match) -> gs.Tensor:
     settings(node, 3, 3, usual, unwritten={"transB": 1})
     rows, columns, size = (whole_number(node, key) for key in ("N", "K", "block_size"))
     kind = whole_number(node, "quant_type")
-    packed, largest = (_constant(c, node, at).reshape(-1) for at in (1, 2))
+    packed, largest = (constant(c, node, at).reshape(-1) for at in (1, 2))
     count = rows * columns
     if kind not in _NAMED:
         raise Refused(f"nothing is known of its `quant_type` {kind}")
@@ -141,7 +141,7 @@ def gather_block_quantized(draft: Draft, match: Match) -> gs.Tensor:
     return c.op("Reshape", wide, c.ints([*[0] * outer, columns], "rows"))
 
 
-def _columns(c: Bench, blocks: _Blocks) -> gs.Tensor:
+def columns(c: Bench, blocks: Blocks) -> gs.Tensor:
     """The transposed matrix in floats, `[columns, rows]`, computed where the model runs."""
     if c.opset < _BLOCKS or not blocks.is_whole:
         return _from_rows(c, blocks)
@@ -158,7 +158,7 @@ def _columns(c: Bench, blocks: _Blocks) -> gs.Tensor:
     return made
 
 
-def _from_rows(c: Bench, blocks: _Blocks) -> gs.Tensor:
+def _from_rows(c: Bench, blocks: Blocks) -> gs.Tensor:
     """The same where no operator knows blocks: each is a row with a scale of its own."""
     if c.opset < _PER_AXIS:
         raise Refused(f"a scale a block needs opset {_PER_AXIS}, and the model has {c.opset}")
@@ -185,7 +185,7 @@ def _from_rows(c: Bench, blocks: _Blocks) -> gs.Tensor:
     return c.permute(c.cast(wide, dtype), [1, 0])
 
 
-def _few(blocks: _Blocks) -> Any:
+def _few(blocks: Blocks) -> Any:
     """The smallest dtype that holds the levels: 4 or 8 bits."""
     signed = blocks.zeros is None
     if blocks.bits > 4:
@@ -193,27 +193,27 @@ def _few(blocks: _Blocks) -> Any:
     return ml_dtypes.int4 if signed else ml_dtypes.uint4
 
 
-def _of_product(c: Bench, node: gs.Node) -> _Blocks:
+def _of_product(c: Bench, node: gs.Node) -> Blocks:
     rows, columns = whole_number(node, "N"), whole_number(node, "K")
     size, bits = whole_number(node, "block_size"), int(node.attrs.get("bits", 4))
     count = -(-columns // size)
-    packed, scales = (_constant(c, node, at) for at in (1, 2))
+    packed, scales = (constant(c, node, at) for at in (1, 2))
     if bits not in (2, 4, 8) or packed.size * 8 != rows * count * size * bits:
         raise Refused(f"its {packed.size} bytes are no {rows} x {columns} weights of {bits} bits")
     if scales.size != rows * count:
         raise Refused(f"it has {scales.size} scales for {rows * count} blocks")
-    levels = _unpacked(packed.reshape(rows, -1), bits)[:, :columns]
-    zeros = None if operand(node, 3) is None else _constant(c, node, 3)
+    levels = unpacked(packed.reshape(rows, -1), bits)[:, :columns]
+    zeros = None if operand(node, 3) is None else constant(c, node, 3)
     if zeros is not None:
         packs = zeros.dtype == np.uint8
-        zeros = _unpacked(zeros.reshape(rows, -1), bits)[:, :count] if packs else zeros
+        zeros = unpacked(zeros.reshape(rows, -1), bits)[:, :count] if packs else zeros
         zeros = zeros.reshape(rows, count)
-    return _centred(levels, scales.reshape(rows, count), zeros, size, bits)
+    return centred(levels, scales.reshape(rows, count), zeros, size, bits)
 
 
-def _of_table(c: Bench, node: gs.Node) -> _Blocks:
-    data, scales = _constant(c, node, 0), _constant(c, node, 2)
-    zeros = None if operand(node, 3) is None else _constant(c, node, 3)
+def _of_table(c: Bench, node: gs.Node) -> Blocks:
+    data, scales = constant(c, node, 0), constant(c, node, 2)
+    zeros = None if operand(node, 3) is None else constant(c, node, 3)
     bits = int(node.attrs.get("bits", 4))
     if data.ndim != 2 or int(node.attrs.get("gather_axis", 0)) % 2:
         raise Refused("it takes of another axis than the first of a matrix")
@@ -221,35 +221,40 @@ def _of_table(c: Bench, node: gs.Node) -> _Blocks:
         raise Refused("its blocks stand along another axis than the last of a matrix")
     size = int(node.attrs.get("block_size", 128))
     if data.dtype == np.uint8:
-        levels = _unpacked(data, bits)
+        levels = unpacked(data, bits)
         if zeros is not None:
-            zeros = _unpacked(zeros, bits)[:, : scales.shape[1]]
-        return _centred(levels, scales, zeros, size, bits)
+            zeros = unpacked(zeros, bits)[:, : scales.shape[1]]
+        return centred(levels, scales, zeros, size, bits)
     if data.dtype not in (ml_dtypes.int4, ml_dtypes.uint4):
         raise Refused(f"rows of {data.dtype} have no form here")
     low = np.int8 if data.dtype == ml_dtypes.int4 else np.uint8
     held = None if zeros is None else zeros.astype(low)
-    return _Blocks(data.astype(low), scales, held, size, 4)
+    return Blocks(data.astype(low), scales, held, size, 4)
 
 
-def _centred(levels: Array, scales: Array, zeros: Array | None, size: int, bits: int) -> _Blocks:
+def centred(levels: Array, scales: Array, zeros: Array | None, size: int, bits: int) -> Blocks:
     """Levels around 0 where the zero point is the middle everywhere, as it is if none is given."""
     middle = 1 << (bits - 1)
     if zeros is None or (zeros == middle).all():
-        return _Blocks((levels.astype(np.int16) - middle).astype(np.int8), scales, None, size, bits)
+        return Blocks((levels.astype(np.int16) - middle).astype(np.int8), scales, None, size, bits)
     if zeros.dtype.kind == "f" and (zeros == np.round(zeros)).all():
         zeros = zeros.astype(np.uint8) if zeros.min() >= 0 and zeros.max() < 2 * middle else zeros
-    return _Blocks(levels, scales, zeros, size, bits)
+    return Blocks(levels, scales, zeros, size, bits)
 
 
-def _unpacked(packed: Array, bits: int) -> Array:
+def unpacked(packed: Array, bits: int) -> Array:
     """Every element of each row; the lowest bits of a byte come first."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     apart = (packed[..., None] >> shifts) & np.uint8((1 << bits) - 1)
     return apart.reshape(*packed.shape[:-1], -1)
 
 
-def _constant(c: Bench, node: gs.Node, at: int) -> Array:
+def constant(c: Bench, node: gs.Node, at: int) -> Array:
+    """The values of an operand.
+
+    Raises:
+        Refused: It has none before the model runs.
+    """
     tensor = operand(node, at)
     array = None if tensor is None else c.facts.array(tensor)
     if array is None:

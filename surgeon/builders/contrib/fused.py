@@ -98,17 +98,7 @@ def gelu(draft: Draft, match: Match) -> gs.Tensor:
 
 def fast_gelu(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.FastGelu (x, bias)`: x (1 + tanh (0.797885 x + 0.035677 x^3)) / 2."""
-    return tangent_gelu(draft, _biased(draft, match.root))
-
-
-def tangent_gelu(draft: Draft, x: gs.Tensor) -> gs.Tensor:
-    """GELU by a tangent, with the numbers of onnxruntime's kernels."""
-    if draft.facts.opset >= 20:
-        return draft.op("Gelu", x, approximate="tanh")
-    straight, cubic, one, half = _numbers(draft, x, 0.7978845608, 0.0356774081, 1.0, 0.5)
-    inner = draft.op("Add", draft.op("Mul", draft.op("Mul", x, x), cubic), straight)
-    risen = draft.op("Add", draft.op("Tanh", draft.op("Mul", x, inner)), one)
-    return draft.op("Mul", draft.op("Mul", x, risen), half)
+    return parts.tanh_gelu(draft, _biased(draft, match.root))
 
 
 def quick_gelu(draft: Draft, match: Match) -> gs.Tensor:

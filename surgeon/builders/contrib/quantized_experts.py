@@ -104,12 +104,12 @@ def _layer(
         return None
     bias = operand(node, at + 2)
     bits = int(given[f"fc{number}_expert_weight_bits"] or given["expert_weight_bits"])
-    packed, scales = (few_bits._constant(c, node, place) for place in (at, at + 1))
+    packed, scales = (few_bits.constant(c, node, place) for place in (at, at + 1))
     if bits not in (2, 4, 8) or packed.dtype != np.uint8 or packed.ndim != 3:
         raise Refused(
             f"its weights are {packed.dtype} of {bits} bits, for which nothing is written"
         )
-    levels = few_bits._unpacked(packed, bits)
+    levels = few_bits.unpacked(packed, bits)
     count, rows, columns = levels.shape
     size = int(given["block_size"])
     size = size if size > 0 else columns
@@ -118,18 +118,18 @@ def _layer(
     blocks = columns // size
     zeros = None
     if operand(node, zeros_at) is not None:
-        held = few_bits._unpacked(few_bits._constant(c, node, zeros_at), bits)
+        held = few_bits.unpacked(few_bits.constant(c, node, zeros_at), bits)
         zeros = held[..., :blocks] if held.ndim == 3 else held[..., :rows]
         if zeros.size != scales.size:
             raise Refused(f"it has {zeros.size} zero points for {scales.size} scales")
         zeros = zeros.reshape(-1, blocks)
-    table = few_bits._centred(
+    table = few_bits.centred(
         levels.reshape(-1, columns),
         scales.astype(np.float32).reshape(-1, blocks),
         zeros,
         size,
         bits,
     )
-    wide = c.op("Reshape", few_bits._columns(c, table), c.ints([columns, count, rows], "experts"))
+    wide = c.op("Reshape", few_bits.columns(c, table), c.ints([columns, count, rows], "experts"))
     weight = c.permute(wide, [1, 0, 2])
     return Layer(weight, None if bias is None else c.cast(bias, _FLOAT))
