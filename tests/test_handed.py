@@ -42,7 +42,8 @@ def with_value(text: str, value: np.ndarray) -> onnx.ModelProto:
 def test_an_input_with_a_value_in_the_file_stays_as_it_is(recipe: str) -> None:
     """The file said another type of it than its value has, and loaded nowhere."""
     model = with_value(*DEFAULTS[recipe])
-    result = surgeon.apply(model, recipe, require="equivalent")
+    with surgeon.isolation():  # the optimisations of onnxruntime 1.29 end the process of halves
+        result = surgeon.apply(model, recipe, require="equivalent")
     made = result.model.to_proto()
     Session(made)
     assert made.graph.input[1] == model.graph.input[1]
@@ -67,8 +68,9 @@ def test_what_does_not_load_with_its_new_interface_is_not_saved(
 
     begin = Ends.__init__
     monkeypatch.setattr(Ends, "__init__", forgotten)
+    said = "with the interface that it is given"
     for recipe, (text, value) in DEFAULTS.items():
-        with pytest.raises(surgeon.VerifyError, match="with the interface that it is given"):
+        with pytest.raises(surgeon.VerifyError, match=said), surgeon.isolation():
             surgeon.apply(with_value(text, value), recipe)
 
 
