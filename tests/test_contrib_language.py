@@ -26,6 +26,10 @@ from surgeon.runtime import Session, release
 RECIPE = Recipe.load("contrib")
 CASES = {**LAYERS, **MIXTURES}
 NEWEST = (1, 32)  # the onnxruntime that has a kernel for every case
+NAMES = [  # every fourth of them is enough while one works
+    pytest.param(name, marks=[pytest.mark.slow] if place % 4 else [])
+    for place, name in enumerate(CASES)
+]
 OPSETS = (21, *(pytest.param(opset, marks=pytest.mark.slow) for opset in (13, 17, 24)))
 
 
@@ -76,7 +80,7 @@ def compare(case: Case, proto: onnx.ModelProto, wanted: Mapping[str, np.ndarray]
 
 
 @pytest.mark.parametrize("opset", OPSETS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_standard_operators_compute_the_same(name: str, opset: int) -> None:
     needs_right_kernel(name)
     case = CASES[name]
@@ -90,6 +94,7 @@ def test_standard_operators_compute_the_same(name: str, opset: int) -> None:
     assert not surgeon.apply(out, RECIPE).model.changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.dynamic])
 def test_so_they_do_where_the_sizes_of_what_is_fed_are_not_known(name: str) -> None:
     """Batches and lengths have names; how wide a head is, and how many experts, is known."""
@@ -269,31 +274,6 @@ def test_an_expert_that_is_not_chosen_may_be_infinite() -> None:
 
 
 OPERATORS = sorted({case.op for case in CASES.values()})
-
-
-@pytest.mark.parametrize("op", OPERATORS)
-@pytest.mark.parametrize("shape", [[2, 3], [0, 2, 4], [], None])
-def test_a_node_that_lacks_operands_and_attributes_stays(op: str, shape: list[int] | None) -> None:
-    """It is refused with a reason, and no rule fails."""
-    for count in (0, 1, 3, 4, 6, 9):
-        for left_out in range(-1, count):
-            names = ["" if i == left_out else f"x{i}" for i in range(count)]
-            inputs = [
-                helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, shape) for n in names if n
-            ]
-            graph = helper.make_graph(
-                [helper.make_node(op, names, ["y", "z"], domain="com.microsoft")],
-                "g",
-                inputs,
-                [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
-            )
-            imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-            proto = helper.make_model(graph, opset_imports=imports, ir_version=8)
-            try:
-                report = surgeon.apply(proto, RECIPE, allow=["approximate"]).report
-            except SurgeonError:  # a rewrite of what onnxruntime does not load
-                continue
-            assert not [miss for miss in report.misses if "Error" in miss.reason], names
 
 
 @pytest.mark.parametrize("op", OPERATORS)

@@ -67,7 +67,8 @@ def _groups_normalised(c: Bench, node: gs.Node, x: gs.Tensor) -> gs.Tensor:
 
 def bias_add(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.BiasAdd (x, bias, skip)`: the sum of the three."""
-    x, bias, skip = match.root.inputs
+    settings(match.root, 3, 3)
+    x, bias, skip = match.root.inputs[:3]
     made: gs.Tensor = draft.op("Add", draft.op("Add", x, bias), skip)
     return made
 
@@ -75,7 +76,8 @@ def bias_add(draft: Draft, match: Match) -> gs.Tensor:
 def bias_split_gelu(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.BiasSplitGelu (x, bias)`: left times GELU (right) of the halves of the sum."""
     c = Bench(draft)
-    x, bias = match.root.inputs
+    settings(match.root, 2, 2)
+    x, bias = match.root.inputs[:2]
     width = (c.shape(x) or c.shape(bias) or (None,))[-1]
     if not isinstance(width, int):
         raise Refused("how wide its input is is not known")

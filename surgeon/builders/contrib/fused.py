@@ -10,6 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
 from surgeon.builders.bench import operand
+from surgeon.builders.contrib.settings import settings
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -29,6 +30,9 @@ _ACTIVATIONS: Mapping[str, Sequence[str]] = {
     "Tanh": (),
     "ThresholdedRelu": ("alpha",),
 }
+
+
+_TURNED = {"transA": 0, "transB": 0, "transBatchA": 0, "transBatchB": 0, "alpha": 1.0}
 
 
 def fused_conv(draft: Draft, match: Match) -> gs.Tensor:
@@ -73,17 +77,18 @@ def _activated(draft: Draft, y: gs.Tensor, name: str, numbers: Mapping[str, Any]
 def fused_matmul(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.FusedMatMul (a, b)`: alpha times a product of what may be transposed."""
     node = match.root
+    given = settings(node, 2, 2, _TURNED)
     sides = []
-    for x, side in zip(node.inputs, "AB", strict=True):
+    for x, side in zip(node.inputs[:2], "AB", strict=True):
         rank = parts.rank_of(draft, x)
         order = list(range(rank))
-        if rank > 1 and node.attrs.get(f"transBatch{side}"):
+        if rank > 1 and given[f"transBatch{side}"]:
             order = [*order[1:-1], 0, order[-1]]  # the rows stand in front of the batch
-        if rank > 1 and node.attrs.get(f"trans{side}"):
+        if rank > 1 and given[f"trans{side}"]:
             order[-2:] = order[:-3:-1]
         sides.append(x if order == sorted(order) else draft.op("Transpose", x, perm=order))
     y = draft.op("MatMul", *sides)
-    alpha = float(node.attrs.get("alpha", 1.0))
+    alpha = float(given["alpha"])
     if alpha != 1:
         factor = np.array(alpha, parts.numpy_dtype(draft, node.inputs[0]))
         y = draft.op("Mul", y, draft.constant(factor, "alpha"))

@@ -89,6 +89,8 @@ def embed_layer_norm(draft: Draft, match: Match) -> Any:
     mask, positions = operand(node, 7), operand(node, 8)
     if ids is None or words is None or places is None or gamma is None or beta is None:
         raise Refused("a table, its places, a scale or a shift is missing")
+    if c.rank(ids) != 2:
+        raise Refused(f"what it looks up has rank {c.rank(ids)}")
     if positions is not None:
         placed = draft.op("Gather", places, positions, axis=0)
     else:

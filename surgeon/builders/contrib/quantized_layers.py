@@ -49,6 +49,8 @@ def quantized_embed_layer_norm(draft: Draft, match: Match) -> Any:
     node, c = match.root, Bench(draft)
     given = settings(node, 1, 18, {"epsilon": 1e-12})
     ids, segments, mask = node.inputs[0], operand(node, 1), operand(node, 7)
+    if c.rank(ids) != 2:
+        raise Refused(f"what it looks up has rank {c.rank(ids)}")
 
     def plain(at: int, scale: int, zero: int, rows: Any = None) -> gs.Tensor:
         table = operand(node, at)
