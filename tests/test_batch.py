@@ -261,6 +261,7 @@ def test_results_inside_the_sources_are_no_sources(zoo: Path, tmp_path: Path, wa
     assert [each.name for each in find(pattern, leave_out=dest)] == names
 
 
+@pytest.mark.slow
 def test_names_that_differ_in_case_alone_where_these_are_one(
     zoo: Path, double: Path, monkeypatch: Any
 ) -> None:
@@ -276,6 +277,7 @@ def test_names_that_differ_in_case_alone_where_these_are_one(
     assert not (zoo.parent / "out" / "one.onnx").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_read_has_a_row(zoo: Path, monkeypatch: Any) -> None:
     """Its models were left out without a word."""
     shut = zoo / "shut"

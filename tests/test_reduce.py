@@ -299,6 +299,7 @@ def test_numbers_need_sizes(tmp_path: Path) -> None:
     assert set(sizes) == {(5, 4)}
 
 
+@pytest.mark.slow
 def test_texts_beside_a_part_are_read_without_pickle() -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 17]> g (string[2] x) => (string[2] y) '
@@ -523,6 +524,7 @@ def test_a_command_that_hangs_on_everything_is_asked_twice(model: Path) -> None:
         assert count.read_text() == ".."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ruin", ["path.unlink()", "path.write_bytes(bytes([255, 255]))"])
 def test_a_command_may_ruin_the_file_it_is_given(model: Path, ruin: str) -> None:
     """Converters that write over what they read, and end before they have."""
