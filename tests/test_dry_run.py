@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import onnx
 import pytest
 from command import run
 from command_files import refused
+from outside import saved_outside
 
 from surgeon import external, wire
 from surgeon.errors import ModelError, OutputError
@@ -18,17 +18,7 @@ from surgeon.model import Model
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """y = Neg(Neg(x)) @ w with w, 64 by 64, in net.data."""
-    model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["": 17]> g (float[n,64] x) => (float[n,64] y)'
-        "{ a = Neg(x) b = Neg(a) y = MatMul(b, w) }"
-    )
-    weights = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
-    path = tmp_path / "in" / "net.onnx"
-    path.parent.mkdir()
-    onnx.save(model, path, save_as_external_data=True, location="net.data", size_threshold=0)
-    return path
+    return saved_outside(tmp_path / "in", 64)
 
 
 PACK = ["--external-data", "pack", "--external-name"]

@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 from command import run
 from command_files import refused
+from outside import saved_outside
 
 import surgeon
 from surgeon import external, fold
@@ -22,17 +23,7 @@ from surgeon.model import Model
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """y = Neg(Neg(x)) @ w with w, 256 by 256, in net.data."""
-    model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["": 17]> g (float[n,256] x) => (float[n,256] y)'
-        "{ a = Neg(x) b = Neg(a) y = MatMul(b, w) }"
-    )
-    weights = np.random.default_rng(0).normal(size=(256, 256)).astype(np.float32)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
-    path = tmp_path / "in" / "net.onnx"
-    path.parent.mkdir()
-    onnx.save(model, path, save_as_external_data=True, location="net.data", size_threshold=0)
-    return path
+    return saved_outside(tmp_path / "in", 256)
 
 
 def loads(path: Path) -> onnx.ModelProto:

@@ -219,9 +219,9 @@ def _by_blocks(
     outer = c.sizes(lines)[:-1]
     blocks = c.reshape(lines, [*outer, (length + missing) // size, size])
     finite, power = _largest_power(c, blocks)
-    axes = c.ints([rank], "axes")
     y = rounded(blocks, power)
     if spreads:
+        axes = c.ints([rank], "axes")
         all_finite = c.op("ReduceMin", c.cast(finite, _FLOAT), axes, keepdims=1)
         y = c.where(c.cast(all_finite, int(TYPE.BOOL)), y, c.number(math.nan, _FLOAT))
     else:
@@ -243,7 +243,10 @@ def _largest_power(c: Bench, blocks: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
 
 
 def _power_below(c: Bench, x: gs.Tensor) -> gs.Tensor:
-    """The largest power of two that is no larger: by a logarithm, put right where it rounds."""
+    """The largest power of two that is no larger: by a logarithm, put right where it rounds.
+
+    Rounded up to 128 it has an infinite power, of which half is none: the one below is its own.
+    """
     one, two = c.number(1.0, _FLOAT), c.number(2.0, _FLOAT)
     exponent = c.op("Mul", c.op("Log", x), c.number(1 / math.log(2), _FLOAT))
     exponent = c.op("Floor", exponent)

@@ -62,6 +62,19 @@ def standardised(
     return draft.op("Mul", gap, inverse), mean, inverse
 
 
+def groups_normalised(
+    draft: Draft, x: gs.Tensor, groups: int, eps: float, dtype: np.dtype[Any]
+) -> gs.Tensor:
+    """(x - mean) / sqrt(variance + eps) of each group of the channels of [N, C, ...]."""
+    grouped = in_groups(draft, x, groups)
+    if dtype.name in ("float32", "float16"):  # what every runtime has InstanceNormalization for
+        ones, zeros = (vector_of(draft, v, groups, dtype) for v in (1, 0))
+        y = draft.op("InstanceNormalization", grouped, ones, zeros, epsilon=eps)
+    else:
+        y = standardised(draft, grouped, [2], eps, dtype)[0]
+    return shaped_like(draft, y, x)
+
+
 def shaped_like(draft: Draft, y: gs.Tensor, x: gs.Tensor) -> gs.Tensor:
     """Reshape `y` to the shape of `x`, of which it has the batch."""
     shape = draft.facts.of(x).shape

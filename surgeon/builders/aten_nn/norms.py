@@ -12,10 +12,10 @@ from surgeon.builders import parts
 from surgeon.builders.scalar_types import finfo
 from surgeon.builders.standardising import (
     column_of,
+    groups_normalised,
     in_groups,
     layer_normalised,
     rms_normalised,
-    shaped_like,
     spelled_layer_norm,
     standardised,
     vector_of,
@@ -58,14 +58,8 @@ def _group_norm(draft: Draft, args: Arguments, groups: int) -> gs.Tensor:
     if rank is None and (args.has("weight") or args.has("bias")):
         raise Refused("the rank of its input is not known")
     eps = float(args.value("eps"))
-    dtype = parts.numpy_dtype(draft, x)
-    grouped = in_groups(draft, x, groups)
-    if dtype.name in ("float32", "float16"):
-        ones, zeros = (vector_of(draft, v, groups, dtype) for v in (1, 0))
-        y = draft.op("InstanceNormalization", grouped, ones, zeros, epsilon=eps)
-    else:
-        y = standardised(draft, grouped, [2], eps, dtype)[0]
-    return _affine(draft, shaped_like(draft, y, x), args, rank or 0)
+    y = groups_normalised(draft, x, groups, eps, parts.numpy_dtype(draft, x))
+    return _affine(draft, y, args, rank or 0)
 
 
 def _count_normalised(draft: Draft, args: Arguments) -> int:

@@ -16,7 +16,7 @@ from surgeon.builders import parts
 from surgeon.builders.bench import TYPE, Bench, operand, whole_number
 from surgeon.builders.contrib.settings import settings
 from surgeon.builders.layouts import channels_first, channels_last
-from surgeon.builders.standardising import column_of, in_groups, shaped_like, vector_of
+from surgeon.builders.standardising import column_of, groups_normalised
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -53,10 +53,8 @@ def _groups_normalised(c: Bench, node: gs.Node, x: gs.Tensor) -> gs.Tensor:
         raise Refused(f"nothing is known of its activation {activation}")
     last, dtype = bool(given["channels_last"]), c.dtype(x)
     wide = c.cast(channels_first(c, x) if last else x, _FLOAT)
-    ones, zeros = (vector_of(c.draft, v, groups, np.dtype(np.float32)) for v in (1, 0))
-    eps = float(given["epsilon"])
-    y = c.op("InstanceNormalization", in_groups(c.draft, wide, groups), ones, zeros, epsilon=eps)
-    y, rank = shaped_like(c.draft, y, wide), c.rank(x)
+    eps, rank = float(given["epsilon"]), c.rank(x)
+    y = groups_normalised(c.draft, wide, groups, eps, np.dtype(np.float32))
     for operator, vector in zip(("Mul", "Add"), node.inputs[1:3], strict=True):
         y = c.op(operator, y, column_of(c.draft, c.cast(vector, _FLOAT), rank))
     if activation == _SILU:

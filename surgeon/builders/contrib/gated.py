@@ -13,6 +13,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.bench import TYPE, Bench, operand
 from surgeon.builders.contrib.settings import refuse_read, settings, width_of
+from surgeon.builders.contrib.streams import by_branches
 from surgeon.builders.standardising import rms_normalised
 from surgeon.facts.kinds import HALVES
 from surgeon.match import Match
@@ -49,19 +50,14 @@ def branchwise_rms_norm(draft: Draft, match: Match) -> gs.Tensor:
     node, c = match.root, Bench(draft)
     given = settings(node, 1, 2, {"num_branches": 0, "epsilon": 1e-5})
     x, scale = node.inputs[0], operand(node, 1)
-    whole, count = c.sizes(x), int(given["num_branches"])
-    if count == 0 and len(whole) < 2:
-        raise Refused("its input has one axis, and no branches")
-    grouped = c.cast(x, _FLOAT)
-    if count:
-        grouped = c.reshape(grouped, [*whole[:-1], count, c.div(whole[-1], count)])
+    grouped = by_branches(c, x, int(given["num_branches"]))
     if scale is not None:
-        scale = _by_branches(c, c.cast(scale, _FLOAT), grouped)
+        scale = _scale_of(c, c.cast(scale, _FLOAT), grouped)
     y = rms_normalised(draft, grouped, 1, scale, float(given["epsilon"]))
-    return c.cast(c.reshape(y, whole), c.dtype(x))
+    return c.cast(c.reshape(y, c.sizes(x)), c.dtype(x))
 
 
-def _by_branches(c: Bench, scale: gs.Tensor, grouped: gs.Tensor) -> gs.Tensor:
+def _scale_of(c: Bench, scale: gs.Tensor, grouped: gs.Tensor) -> gs.Tensor:
     """A scale as it broadcasts over branches: one number a channel, or one of every branch."""
     if c.rank(scale) != 1:
         return scale

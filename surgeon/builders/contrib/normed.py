@@ -9,7 +9,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
-from surgeon.builders.bench import Bench, operand
+from surgeon.builders.bench import Bench, Size, operand
 from surgeon.builders.norms import layer_norm_as_means
 from surgeon.builders.standardising import layer_normalised, rms_normalised
 from surgeon.facts.kinds import HALVES
@@ -89,13 +89,11 @@ def embed_layer_norm(draft: Draft, match: Match) -> Any:
     mask, positions = operand(node, 7), operand(node, 8)
     if ids is None or words is None or places is None or gamma is None or beta is None:
         raise Refused("a table, its places, a scale or a shift is missing")
-    if c.rank(ids) != 2:
-        raise Refused(f"what it looks up has rank {c.rank(ids)}")
+    length = words_of(c, ids)
     if positions is not None:
         placed = draft.op("Gather", places, positions, axis=0)
     else:
-        length = c.vector([c.size(ids, 1)])
-        placed = draft.op("Slice", places, c.ints([0]), length, c.ints([0]))
+        placed = draft.op("Slice", places, c.ints([0]), c.vector([length]), c.ints([0]))
     named = None
     if segments is not None and kinds is not None:
         named = draft.op("Gather", kinds, segments, axis=0)
@@ -103,6 +101,17 @@ def embed_layer_norm(draft: Draft, match: Match) -> Any:
     eps = float(node.attrs.get("epsilon", 1e-12))
     y = _normalised(draft, total, gamma, beta, eps)
     return y, mask_index(c, node, ids, mask, instead=y), total
+
+
+def words_of(c: Bench, ids: gs.Tensor) -> Size | int:
+    """How many words each sequence of what is looked up has, [batch, words].
+
+    Raises:
+        Refused: It is none of sequences.
+    """
+    if c.rank(ids) != 2:
+        raise Refused(f"what it looks up has rank {c.rank(ids)}")
+    return c.size(ids, 1)
 
 
 def summed_rows(

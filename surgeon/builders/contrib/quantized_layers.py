@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import Bench, operand
 from surgeon.builders.contrib.attention import merged_attention
-from surgeon.builders.contrib.normed import mask_index, summed_rows
+from surgeon.builders.contrib.normed import mask_index, summed_rows, words_of
 from surgeon.builders.contrib.quantized import product_of_bytes
 from surgeon.builders.contrib.settings import settings
 from surgeon.builders.layouts import channels_first, channels_last
@@ -49,8 +49,7 @@ def quantized_embed_layer_norm(draft: Draft, match: Match) -> Any:
     node, c = match.root, Bench(draft)
     given = settings(node, 1, 18, {"epsilon": 1e-12})
     ids, segments, mask = node.inputs[0], operand(node, 1), operand(node, 7)
-    if c.rank(ids) != 2:
-        raise Refused(f"what it looks up has rank {c.rank(ids)}")
+    length = words_of(c, ids)
 
     def plain(at: int, scale: int, zero: int, rows: Any = None) -> gs.Tensor:
         table = operand(node, at)
@@ -63,7 +62,7 @@ def quantized_embed_layer_norm(draft: Draft, match: Match) -> Any:
         return wide
 
     def placed(table: gs.Tensor) -> gs.Tensor:
-        return c.slice(table, 0, 0, c.size(ids, 1))
+        return c.slice(table, 0, 0, length)
 
     words = plain(2, 8, 13, lambda table: c.op("Gather", table, ids, axis=0))
     kinds = None

@@ -20,7 +20,7 @@ def hyper_connection_in_front(draft: Draft, match: Match) -> gs.Tensor:
     node, c = match.root, Bench(draft)
     given = settings(node, 2, 2, {"num_branches": 0, "reduction_scale": 1.0})
     streams, gate = node.inputs[:2]
-    grouped = _grouped(c, streams, int(given["num_branches"]))
+    grouped = by_branches(c, streams, int(given["num_branches"]))
     y = c.op("Mul", grouped, _gate(c, gate, grouped, int(given["num_branches"])))
     axis = c.ints([c.rank(grouped) - 2], "axes")
     y = c.op("ReduceSum", y, axis, keepdims=0)
@@ -35,7 +35,7 @@ def hyper_connection_behind(draft: Draft, match: Match) -> gs.Tensor:
     count = int(settings(node, 3, 4, {"num_branches": 0})["num_branches"])
     streams, block, gate = node.inputs[:3]
     mix = operand(node, 3)
-    grouped = _grouped(c, streams, count)
+    grouped = by_branches(c, streams, count)
     rank = c.rank(grouped)
     added = c.unsqueeze(c.cast(block, _FLOAT), [rank - 2])
     added = c.op("Mul", _gate(c, gate, grouped, 0), added)
@@ -46,8 +46,8 @@ def hyper_connection_behind(draft: Draft, match: Match) -> gs.Tensor:
     return c.cast(y, c.dtype(streams))
 
 
-def _grouped(c: Bench, streams: gs.Tensor, count: int) -> gs.Tensor:
-    """[..., streams, width] in float32.
+def by_branches(c: Bench, streams: gs.Tensor, count: int) -> gs.Tensor:
+    """[..., streams, width] in float32; without a number of streams they have an axis.
 
     Raises:
         Refused: It has one axis, and no number of streams.
@@ -57,7 +57,7 @@ def _grouped(c: Bench, streams: gs.Tensor, count: int) -> gs.Tensor:
     if count:
         return c.reshape(wide, [*sizes[:-1], count, c.div(sizes[-1], count)])
     if len(sizes) < 2:
-        raise Refused("its streams have one axis, and are not counted")
+        raise Refused("its input has one axis, and no branches")
     return wide
 
 

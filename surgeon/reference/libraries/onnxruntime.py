@@ -13,7 +13,10 @@ import numpy as np
 import onnx
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.convolution import convolution
+from surgeon.reference.operators.math_activations import softmax
 from surgeon.reference.operators.precision import Array, narrow, wide
+from surgeon.reference.plugins.layers import normalised
 
 DOMAINS = ("com.microsoft",)
 Said = Mapping[str, Any]
@@ -42,12 +45,7 @@ def _by_groups(said: Said, x: Array, gamma: Array, beta: Array) -> Array:
     if said["activation"] not in (0, 1):
         raise Unsuited(f"its activation is {said['activation']}")
     first = np.moveaxis(x, -1, 1) if last else x
-    parts = first.reshape(len(x), groups, -1)
-    gap = parts - parts.mean(-1, keepdims=True)
-    deviation = np.sqrt((gap * gap).mean(-1, keepdims=True) + said.get("epsilon", 1e-5))
-    y = (gap / deviation).reshape(first.shape)
-    column = (-1, *[1] * (x.ndim - 2))
-    y = y * wide(gamma).reshape(column) + wide(beta).reshape(column)
+    y = normalised(first, groups, gamma, beta, said.get("epsilon", 1e-5))
     if said["activation"]:
         y = y / (1 + np.exp(-y))
     return np.moveaxis(y, 1, -1) if last else y
@@ -79,14 +77,11 @@ def bias_softmax(said: Said, x: Array, bias: Array) -> Array:
     total = wide(x.astype(least) + bias.astype(least))
     axis = said.get("axis", 1) % x.ndim
     flat = total.reshape(*total.shape[:axis], -1)
-    powers = np.exp(flat - flat.max(-1, keepdims=True))
-    return narrow((powers / powers.sum(-1, keepdims=True)).reshape(x.shape), x)
+    return narrow(softmax(flat, -1, None).reshape(x.shape), x)
 
 
 def conv_channels_last(said: Said, x: Array, weight: Array, bias: Array | None = None) -> Array:
     """A plane's convolution; the channels of input, weight and output come last."""
-    from surgeon.reference.operators.convolution import convolution
-
     if x.ndim != 4 or said.get("auto_pad", "NOTSET") != "NOTSET":
         raise Unsuited("it is of no plane, or pads by itself")
     pads = said.get("pads", [0] * 4)
@@ -162,9 +157,7 @@ def packed_attention(
         q = wide(query).reshape(*query.shape[:2], *k.shape[2:])
     scores = np.einsum("bqhd,bkhd->bhqk", q, k)
     scores = scores * (said.get("scale") or 1 / math.sqrt(q.shape[-1]))
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
-    shares = powers / powers.sum(-1, keepdims=True)
-    y = np.einsum("bhqk,bkhd->bqhd", shares, v)
+    y = np.einsum("bhqk,bkhd->bqhd", softmax(scores, -1, None), v)
     return narrow(y.reshape(*y.shape[:2], -1), query)
 
 

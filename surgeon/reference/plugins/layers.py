@@ -15,7 +15,8 @@ Array = NDArray[Any]
 Said = Mapping[str, Any]
 
 
-def _normalised(x: Array, groups: int, scale: Any, bias: Any, eps: float) -> Array:
+def normalised(x: Array, groups: int, scale: Any, bias: Any, eps: float) -> Array:
+    """By groups of channels, of [N, C, ...]; scale and bias are numbers a channel."""
     parts = wide(x).reshape(len(x), groups, -1)
     parts = (parts - parts.mean(-1, keepdims=True)) / np.sqrt(parts.var(-1, keepdims=True) + eps)
     column = (-1, *[1] * (x.ndim - 2))
@@ -31,13 +32,13 @@ def instance_norm(values: list[Any], said: Said) -> Array:
     x = values[0]
     scale = values[1] if len(values) > 1 else said["scales"]
     bias = values[2] if len(values) > 2 else said["biases"]
-    return _normalised(x, x.shape[1], scale, bias, said.get("epsilon", 1e-5))
+    return normalised(x, x.shape[1], scale, bias, said.get("epsilon", 1e-5))
 
 
 def group_norm(values: list[Any], said: Said) -> Array:
     """TensorRT's plugin/groupNormalizationPlugin/README.md."""
     eps = said.get("eps", said.get("epsilon", 1e-5))
-    return _normalised(values[0], said["num_groups"], values[1], values[2], eps)
+    return normalised(values[0], said["num_groups"], values[1], values[2], eps)
 
 
 def leaky_relu(values: list[Any], said: Said) -> Array:
