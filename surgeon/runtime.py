@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import onnx
 
+from surgeon import blocks
 from surgeon.errors import ModelError, SurgeonError
 from surgeon.external import with_small_data
 from surgeon.nested import every_node
@@ -132,6 +133,8 @@ class Session:
         nodes = [*every_node(model.graph.node)] if isinstance(model, onnx.ModelProto) else []
         self._deadly = any(map(_is_deadly, nodes))
         self._wants_planes = any(node.op_type == _DEADLY_WITHOUT_PLANES for node in nodes)
+        if isinstance(model, onnx.ModelProto) and blocks.has_blocks(model):
+            _check_blocks(model, folder, self._where)
         try:
             self._session = _loaded(model, folder, optimise=optimise)
         except Exception as error:  # its exception classes share no base of their own
@@ -201,6 +204,40 @@ def release() -> str:
         return metadata.version("onnxruntime")
     except metadata.PackageNotFoundError:  # one that was built under another name
         return "1.31"
+
+
+@cache
+def block_here() -> int | None:
+    """How many channels onnxruntime has in a block on this machine; None where it has none."""
+    node = onnx.helper.make_node("ReorderInput", ["x"], ["y"], domain=blocks.DOMAIN)
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 4, 1, 1])
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(blocks.DOMAIN, 1)]
+    graph = onnx.helper.make_graph([node], "blocks", [x], [y])
+    model = onnx.helper.make_model(graph, ir_version=8, opset_imports=opsets)
+    try:
+        found = _loaded(model, None, optimise=False).run(None, {"x": np.zeros((1, 4, 1, 1), "f")})
+    except Exception:  # its exception classes share no base of their own
+        return None
+    size = found[0].shape[1]
+    return size if size in (blocks.SMALL, blocks.LARGE) else None
+
+
+def _check_blocks(model: onnx.ModelProto, folder: Path | None, where: str) -> None:
+    """See that blocks of channels have the size that they have on this machine.
+
+    Raises:
+        NotRunnable: They do not, so that onnxruntime would compute something else.
+    """
+    told, here = blocks.told(model, folder), block_here()
+    if here is None or told not in (None, here):
+        nodes = every_node(model.graph.node)
+        names = dict.fromkeys(f"{n.domain}.{n.op_type}" for n in nodes if n.domain == blocks.DOMAIN)
+        if names:
+            text = (
+                f"its channels stand in blocks of {told}, and here they stand in blocks of {here}"
+            )
+            raise NotRunnable(where=where, text=text, operators=[*names], lacking=True)
 
 
 def _is_deadly(node: onnx.NodeProto) -> bool:

@@ -361,3 +361,13 @@ def per_axis(values: Any, count: int, name: str) -> list[int]:
     if len(numbers) != count:
         raise Refused(f"`{name}` has {len(numbers)} numbers where {count} are needed")
     return numbers
+
+
+def resized(draft: Draft, x: gs.Tensor, factors: Sequence[float], **attributes: Any) -> gs.Tensor:
+    """A Resize by a factor for each axis; below opset 13 it has a region that says nothing."""
+    region = None
+    if draft.facts.opset < 13:
+        region = draft.constant(np.zeros(0, np.float32), "roi")
+    scales = draft.constant(np.asarray(factors, np.float32), "scales")
+    made: gs.Tensor = draft.op("Resize", x, region, scales, **attributes)
+    return made

@@ -199,7 +199,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_random": tuple("aten_random".split()),
     "contrib": tuple(
         "contrib_as_aten contrib_attention contrib_bias_add contrib_bias_softmax "
-        "contrib_bias_split_gelu contrib_branchwise_rms_norm contrib_causal_conv "
+        "contrib_bias_split_gelu contrib_blocks_as_here contrib_branchwise_rms_norm "
+        "contrib_causal_conv contrib_channels_in_blocks "
         "contrib_conv_channels_last contrib_dynamic_quantize_lstm "
         "contrib_dynamic_quantize_matmul contrib_embed_layer_norm contrib_engram_gate "
         "contrib_fast_gelu contrib_fused_conv contrib_fused_gemm contrib_fused_matmul "

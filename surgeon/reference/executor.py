@@ -18,6 +18,7 @@ from surgeon.reference import by_onnx, control, quantized
 from surgeon.reference.by_onnx import is_complex
 from surgeon.reference.early import with_domain
 from surgeon.reference.errors import NoWitness, Undefined
+from surgeon.reference.libraries.nchwc import with_blocks
 from surgeon.reference.operators.precision import computed
 from surgeon.reference.plan import (
     CONTROL,
@@ -97,7 +98,7 @@ class Reference:
         if isinstance(model, Path):
             folder = folder or model.parent
             model = onnx.load(model, load_external_data=False)
-        self._model = model = with_domain(without_calls(model))
+        self._model = model = with_blocks(with_domain(without_calls(model)), folder)
         self._folder = folder
         self._witness: Witness = witness or NumpyWitness()
         release = release_of(model)

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, edges, suited
+from surgeon import blocks, dims, edges, suited
 from surgeon.dims import Dim
 from surgeon.edges import EDGES, NORMAL, SMALL, WITHIN, Drawing
 from surgeon.facts import Fact
@@ -296,6 +296,7 @@ class Piece:
             self.model.proto.producer_name
         )  # some operators' meanings depend on it
         model.producer_version = self.model.proto.producer_version
+        blocks.note(model, blocks.told(self.model.proto, self.model.folder))
         del model.opset_import[:]
         model.opset_import.extend(self.model.proto.opset_import)
         return model

@@ -342,13 +342,12 @@ def _resize(
         attributes["coordinate_transformation_mode"] = "align_corners"
     if manner.antialias:
         attributes |= {"antialias": 1, "exclude_outside": 1}  # windows are cut at the border
-    roi = None
-    if draft.facts.opset < 13:
-        roi = draft.constant(np.zeros(0, np.float32), "roi")
     scales = [axis.scale if axis.moves else 1.0 for axis in axes]
-    if all(scale is not None for scale in scales):
-        factors = np.array([1.0, 1.0, *scales], np.float32)
-        return draft.op("Resize", x, roi, draft.constant(factors, "scales"), **attributes)
+    factors = [scale for scale in scales if scale is not None]
+    if len(factors) == len(scales):
+        return parts.resized(draft, x, [1.0, 1.0, *factors], **attributes)
     sizes = parts.shape_from(draft, [*outer, *(axis.target for axis in axes)])
-    empty = None if draft.facts.opset >= 13 else draft.constant(np.zeros(0, np.float32), "scales")
-    return draft.op("Resize", x, roi, empty, sizes, **attributes)
+    empty = [None] * 2
+    if draft.facts.opset < 13:
+        empty = [draft.constant(np.zeros(0, np.float32), name) for name in ("roi", "scales")]
+    return draft.op("Resize", x, *empty, sizes, **attributes)

@@ -9,6 +9,7 @@ from typing import Any
 
 from surgeon.builders.contrib.as_aten import as_aten
 from surgeon.builders.contrib.attention import attention, multi_head_attention, rotary_embedding
+from surgeon.builders.contrib.blocked import blocks_as_here, channels_in_blocks
 from surgeon.builders.contrib.delta import gated_delta_net
 from surgeon.builders.contrib.diffusion import (
     bias_add,
@@ -88,8 +89,10 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_bias_add": bias_add,
     "contrib_bias_softmax": bias_softmax,
     "contrib_bias_split_gelu": bias_split_gelu,
+    "contrib_blocks_as_here": blocks_as_here,
     "contrib_branchwise_rms_norm": branchwise_rms_norm,
     "contrib_causal_conv": causal_conv,
+    "contrib_channels_in_blocks": channels_in_blocks,
     "contrib_conv_channels_last": conv_channels_last,
     "contrib_dynamic_quantize_lstm": dynamic_quantize_lstm,
     "contrib_dynamic_quantize_matmul": dynamic_quantize_matmul,

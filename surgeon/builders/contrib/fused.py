@@ -40,7 +40,11 @@ def fused_conv(draft: Draft, match: Match) -> gs.Tensor:
     node = match.root
     attributes = {k: v for k, v in node.attrs.items() if not k.startswith("activation")}
     y = draft.op("Conv", *(operand(node, index) for index in range(3)), **attributes)
-    z = operand(node, 3)
+    return behind_conv(draft, node, y, operand(node, 3))
+
+
+def behind_conv(draft: Draft, node: gs.Node, y: gs.Tensor, z: gs.Tensor | None) -> gs.Tensor:
+    """activation (y + z) of a convolution into which both are fused."""
     if z is not None:
         y = draft.op("Add", y, z)
     name = node.attrs.get("activation", "")
@@ -48,7 +52,7 @@ def fused_conv(draft: Draft, match: Match) -> gs.Tensor:
     if name == "Clip":
         if len(numbers) != 2:
             raise Refused(f"its Clip has {len(numbers)} bounds")
-        dtype = parts.numpy_dtype(draft, node.inputs[0])
+        dtype = parts.numpy_dtype(draft, y)
         low, high = (draft.constant(np.array(v, dtype), "bound") for v in numbers)
         clipped: gs.Tensor = draft.op("Clip", y, low, high)
         return clipped

@@ -31,15 +31,9 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
 )
 REASONS: Mapping[str, str] = {name: why for why, names in _GROUPS for name in names.split()}
-_BLOCKED = (
-    "holds channels in blocks of as many as the machine took that saved the file, and the file "
-    "does not say how many; save it with `GraphOptimizationLevel.ORT_ENABLE_EXTENDED`, not "
-    "`ORT_ENABLE_ALL`"
-)
 
 
 def refused(draft: Draft, match: Match) -> Any:
     """Nothing: says why the operator stays, and what would help."""
     node = match.root
-    blocked = node.domain == "com.microsoft.nchwc"
-    raise Refused(f"`{node.domain}.{node.op}` {_BLOCKED if blocked else REASONS[node.op]}")
+    raise Refused(f"`{node.domain}.{node.op}` {REASONS[node.op]}")

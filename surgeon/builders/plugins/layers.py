@@ -7,6 +7,7 @@ import math
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders import parts
 from surgeon.builders.aten_math.ordered import running_extreme
 from surgeon.builders.bench import Bench, operand
 from surgeon.builders.parts import numpy_dtype
@@ -127,22 +128,12 @@ def grid_priors(draft: Draft, match: Match) -> gs.Tensor:
 
 def resized(draft: Draft, match: Match) -> gs.Tensor:
     """Caffe2's `ResizeNearest` and `UpsampleNearest`: element i is that at floor(i / scale)."""
-    node, c = match.root, Bench(draft)
+    node = match.root
     if called.said(node).get("order", "NCHW") != "NCHW":
         raise Refused("its channels come last")
     if len(node.inputs) > 1:
         raise Refused("its scales are computed")
     both = called.said(node).get("scale", 1)
     scales = [float(called.said(node).get(f"{axis}_scale", both)) for axis in ("height", "width")]
-    region = None if c.opset >= 13 else draft.constant(np.zeros(0, np.float32), "roi")
-    factors = draft.constant(np.asarray([1, 1, *scales], np.float32), "scales")
-    made: gs.Tensor = c.op(
-        "Resize",
-        node.inputs[0],
-        region,
-        factors,
-        mode="nearest",
-        coordinate_transformation_mode="asymmetric",
-        nearest_mode="floor",
-    )
-    return made
+    where = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    return parts.resized(draft, node.inputs[0], [1, 1, *scales], mode="nearest", **where)

@@ -14,6 +14,7 @@ import onnx
 from surgeon.reference import plugins
 from surgeon.reference.libraries import (
     caffe2,
+    nchwc,
     onnx_trials,
     onnxruntime,
     openvino,
@@ -33,6 +34,7 @@ TABLES: Mapping[str, Mapping[str, Function]] = {
         | dict(onnx_trials.TENSORFLOW),
     ),
     **onnx_trials.EARLY,
+    **dict.fromkeys(nchwc.DOMAINS, nchwc.TABLE),
     **dict.fromkeys(onnxruntime.DOMAINS, onnxruntime.TABLE),
     **dict.fromkeys(qonnx.DOMAINS, qonnx.TABLE),
     **dict.fromkeys(quark.DOMAINS, quark.TABLE),
