@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from surgeon import blocks
 from surgeon.recipe import (
     LowerOpsetStep,
     PlainAttributesStep,
@@ -14,6 +15,7 @@ from surgeon.recipe import (
 )
 
 _FEW = 8  # operators that a rule may be about; one for more is about something else
+_END_OF_BLOCKS = f"{blocks.DOMAIN}.ReorderOutput"  # where rules take a whole stretch of them
 _OF_ANY = (LowerOpsetStep, StateShapesStep, PlainAttributesStep)
 
 
@@ -42,9 +44,12 @@ def recipes_for(operator: str, *, foreign: bool = False) -> tuple[str, ...]:
     """
     if foreign and "." not in operator:
         return ()
-    return tuple(
-        name for name, roots in _roots().items() if any(operator in root for root in roots)
-    )
+    at = _where_taken(operator)
+    return tuple(name for name, roots in _roots().items() if any(at in root for root in roots))
+
+
+def _where_taken(operator: str) -> str:
+    return _END_OF_BLOCKS if operator.startswith(f"{blocks.DOMAIN}.") else operator
 
 
 @cache
@@ -53,7 +58,7 @@ def recipes_about(operator: str) -> tuple[str, ...]:
 
     Those for one runtime are named where there are no others.
     """
-    domain, _, name = operator.rpartition(".")
+    domain, _, name = _where_taken(operator).rpartition(".")
     found = {
         rule.recipe: None
         for path in bundled().values()

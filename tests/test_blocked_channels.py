@@ -19,6 +19,7 @@ from truth import parse
 
 import surgeon
 from surgeon import blocks
+from surgeon.helpful import recipes_for
 from surgeon.reference.executor import Reference
 from surgeon.runtime import NotRunnable, Session, block_here
 
@@ -245,3 +246,9 @@ def test_channels_that_fit_no_weight_are_refused() -> None:
     result = surgeon.apply(blocked, "contrib")
     assert not result.model.changed
     assert any("9 channels" in miss.reason for miss in result.report.misses)
+
+
+def test_every_operator_on_blocks_is_told_the_recipes_that_take_the_stretch() -> None:
+    for name in ("Conv", "MaxPool", "ReorderInput", "Upsample"):
+        assert "contrib" in recipes_for(f"{blocks.DOMAIN}.{name}")
+    assert recipes_for("com.microsoft.nobody") == ()
