@@ -14,6 +14,7 @@ _SAVED = (
     "a TensorFlow SavedModel",
     f"Convert its folder: `{_TF2ONNX} --saved-model FOLDER --output model.onnx`.",
 )
+_SOURCE = "Take the ONNX file that it was made of."
 _CORE_ML = "Take the model that it was converted from; `onnxmltools.convert_coreml` reads some."
 _SIGNATURES = (
     (b"<!doctype", "an HTML page", AGAIN),
@@ -32,8 +33,12 @@ _SIGNATURES = (
         f"`{_TF2ONNX} --saved-model FOLDER --output model.onnx`.",
     ),
     (b"{", "a JSON file", AGAIN),
-    (b"ptrt", "a TensorRT engine", "Take the ONNX file that it was built of."),
+    *((magic, "a TensorRT engine", _SOURCE) for magic in (b"ptrt", b"ftrt")),
+    (b"7767517", "a network of ncnn", _SOURCE),
+    (b"rknn", "a network of RKNN", _SOURCE),
+    (b"\x93numpy", "an array of NumPy", AGAIN),
 )
+_HEADER = 8  # bytes of the length of what safetensors says first
 _OFFSET = 4  # bytes in front of the name of a FlatBuffers' kind
 _FLAT = {
     b"TFL3": (
@@ -42,7 +47,7 @@ _FLAT = {
     ),
     b"ORTM": (
         "a model in onnxruntime's own format",
-        "Take the ONNX file that it was made of.",
+        _SOURCE,
     ),
 }
 _NEWEST_CORE_ML = 16  # no specification of so high a version is out
@@ -60,6 +65,8 @@ def by_signature(data: bytes) -> Mistaken | None:
     # in front stands how far it is to the root; a model may have a producer of that name there
     if data[2:_OFFSET] == b"\0\0" and (found := _FLAT.get(data[_OFFSET : _OFFSET + 4])):
         return Mistaken(*found)
+    if data[_HEADER : _HEADER + 2] == b'{"' and not any(data[4:_HEADER]):
+        return Mistaken("a file of weights (safetensors), without a graph", _TORCH)
     start = data[:4096].lstrip().lower()
     for signature, kind, mend in _SIGNATURES:
         if start.startswith(signature):

@@ -62,6 +62,11 @@ def zipped(*names: str) -> bytes:
     [
         (b"\x1c\0\0\0TFL3\0\0", "a TensorFlow Lite model", "--tflite"),
         (b"\x1c\0\0\0ORTM\0\0", "a model in onnxruntime's own format", "was made of"),
+        (b"ftrt\0\0\1\0", "a TensorRT engine", "was made of"),
+        (b"7767517\n3 3\n", "a network of ncnn", "was made of"),
+        (b"RKNN\0\0\0\0", "a network of RKNN", "was made of"),
+        (b"\x93NUMPY\x01\0", "an array of NumPy", "again"),
+        (b'\x02\0\0\0\0\0\0\0{"a":0}', "a file of weights (safetensors)", "torch.onnx.export"),
         (b"\x80\x02}q\0.", "a pickle (older PyTorch checkpoints are)", "torch.onnx.export"),
         (zipped("net/data.pkl", "net/data/0"), "a PyTorch checkpoint", "torch.onnx.export"),
         (zipped("net/data.pkl", "net/constants.pkl"), "a TorchScript program", "torch.jit.load"),
