@@ -200,11 +200,12 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "contrib": tuple(
         "contrib_as_aten contrib_attention contrib_bias_add contrib_bias_softmax "
         "contrib_bias_split_gelu contrib_blocks_as_here contrib_branchwise_rms_norm "
-        "contrib_causal_conv contrib_channels_in_blocks "
-        "contrib_conv_channels_last contrib_dynamic_quantize_lstm "
-        "contrib_dynamic_quantize_matmul contrib_embed_layer_norm contrib_engram_gate "
-        "contrib_fast_gelu contrib_fused_conv contrib_fused_gemm contrib_fused_matmul "
-        "contrib_gated_add contrib_gated_delta_net contrib_gated_relative_position_bias "
+        "contrib_causal_conv contrib_channels_in_blocks contrib_conv_channels_last "
+        "contrib_dynamic_quantize_lstm contrib_dynamic_quantize_matmul "
+        "contrib_embed_layer_norm contrib_engram_gate contrib_fast_gelu "
+        "contrib_fused_conv contrib_fused_conv_channels_last contrib_fused_gemm "
+        "contrib_fused_matmul contrib_fused_matmul_activation contrib_gated_add "
+        "contrib_gated_delta_net contrib_gated_relative_position_bias "
         "contrib_gated_rms_norm contrib_gather_block_quantized contrib_gather_packed "
         "contrib_gelu contrib_gemm_fast_gelu contrib_group_norm "
         "contrib_group_query_attention contrib_group_router "
@@ -212,15 +213,16 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "contrib_linear_attention contrib_linear_attention_gate contrib_matmul_bnb4 "
         "contrib_matmul_integer_to_float contrib_matmul_n_bits "
         "contrib_matmul_n_bits_exactly contrib_max_pool_of_bytes contrib_mixture "
-        "contrib_multi_head_attention contrib_multi_rotary_embedding "
+        "contrib_multi_head_attention contrib_multi_rotary_embedding contrib_n_bits_mlp "
+        "contrib_n_bits_mlp_in_floats contrib_n_bits_qkv contrib_n_bits_qkv_in_floats "
         "contrib_old_layer_norm contrib_older_form contrib_qgemm contrib_qlinear "
         "contrib_qlinear_concat contrib_qlinear_where contrib_quantize_linear "
         "contrib_quantized_attention contrib_quantized_conv "
         "contrib_quantized_embed_layer_norm contrib_quantized_mixture "
         "contrib_quantized_mixture_exactly contrib_quick_gelu contrib_refused "
         "contrib_relative_position_bias contrib_rms_norm contrib_rotary_embedding "
-        "contrib_scaled_silu contrib_skip_group_norm contrib_skip_layer_norm "
-        "contrib_skip_rms_norm contrib_unique".split()
+        "contrib_router_gate_up contrib_scaled_silu contrib_skip_group_norm "
+        "contrib_skip_layer_norm contrib_skip_rms_norm contrib_swiglu contrib_unique".split()
     ),
     "ml": tuple(
         "ml_array_feature_extractor ml_binarizer ml_feature_vectorizer ml_imputer "

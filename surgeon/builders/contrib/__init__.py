@@ -16,6 +16,7 @@ from surgeon.builders.contrib.diffusion import (
     bias_softmax,
     bias_split_gelu,
     conv_channels_last,
+    fused_conv_channels_last,
     gemm_fast_gelu,
     group_norm,
     skip_group_norm,
@@ -32,6 +33,7 @@ from surgeon.builders.contrib.fused import (
     fused_conv,
     fused_gemm,
     fused_matmul,
+    fused_matmul_activation,
     gelu,
     quick_gelu,
 )
@@ -57,6 +59,14 @@ from surgeon.builders.contrib.places import multi_rotary_embedding
 from surgeon.builders.contrib.position_bias import (
     gated_relative_position_bias,
     relative_position_bias,
+)
+from surgeon.builders.contrib.projections import (
+    n_bits_mlp,
+    n_bits_mlp_in_floats,
+    n_bits_qkv,
+    n_bits_qkv_in_floats,
+    router_gate_up,
+    swiglu,
 )
 from surgeon.builders.contrib.quantized import (
     dynamic_quantize_lstm,
@@ -100,8 +110,10 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_engram_gate": engram_gate,
     "contrib_fast_gelu": fast_gelu,
     "contrib_fused_conv": fused_conv,
+    "contrib_fused_conv_channels_last": fused_conv_channels_last,
     "contrib_fused_gemm": fused_gemm,
     "contrib_fused_matmul": fused_matmul,
+    "contrib_fused_matmul_activation": fused_matmul_activation,
     "contrib_gated_add": gated_add,
     "contrib_gated_delta_net": gated_delta_net,
     "contrib_gated_relative_position_bias": gated_relative_position_bias,
@@ -125,6 +137,10 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_mixture": mixture,
     "contrib_multi_head_attention": multi_head_attention,
     "contrib_multi_rotary_embedding": multi_rotary_embedding,
+    "contrib_n_bits_mlp": n_bits_mlp,
+    "contrib_n_bits_mlp_in_floats": n_bits_mlp_in_floats,
+    "contrib_n_bits_qkv": n_bits_qkv,
+    "contrib_n_bits_qkv_in_floats": n_bits_qkv_in_floats,
     "contrib_old_layer_norm": old_layer_norm,
     "contrib_older_form": older_form,
     "contrib_qgemm": qgemm,
@@ -142,9 +158,11 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_relative_position_bias": relative_position_bias,
     "contrib_rms_norm": rms_norm_of_runtime,
     "contrib_rotary_embedding": rotary_embedding,
+    "contrib_router_gate_up": router_gate_up,
     "contrib_scaled_silu": scaled_silu,
     "contrib_skip_group_norm": skip_group_norm,
     "contrib_skip_layer_norm": skip_layer_norm,
     "contrib_skip_rms_norm": skip_rms_norm,
+    "contrib_swiglu": swiglu,
     "contrib_unique": unique,
 }

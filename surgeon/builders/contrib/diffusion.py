@@ -14,6 +14,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
 from surgeon.builders.bench import TYPE, Bench, operand, whole_number
+from surgeon.builders.contrib.fused import behind_conv
 from surgeon.builders.contrib.settings import settings
 from surgeon.builders.layouts import channels_first, channels_last
 from surgeon.builders.standardising import column_of, groups_normalised
@@ -90,6 +91,20 @@ def conv_channels_last(draft: Draft, match: Match) -> gs.Tensor:
     node, c = match.root, Bench(draft)
     x, weight = (channels_first(c, t) for t in node.inputs[:2])
     return channels_last(c, c.op("Conv", x, weight, operand(node, 2), **node.attrs))
+
+
+def fused_conv_channels_last(draft: Draft, match: Match) -> gs.Tensor:
+    """`com.microsoft.NhwcFusedConv (x, w, b, z)`: the same with what is added and an activation.
+
+    Channels come last, but for those of the weight.
+    """
+    node, c = match.root, Bench(draft)
+    said = {k: v for k, v in node.attrs.items() if not k.startswith("activation")}
+    y = c.op("Conv", channels_first(c, node.inputs[0]), node.inputs[1], operand(node, 2), **said)
+    z = operand(node, 3)
+    return channels_last(
+        c, behind_conv(draft, node, y, None if z is None else channels_first(c, z))
+    )
 
 
 def gemm_fast_gelu(draft: Draft, match: Match) -> gs.Tensor:

@@ -80,8 +80,23 @@ def _activated(draft: Draft, y: gs.Tensor, name: str, numbers: Mapping[str, Any]
 
 def fused_matmul(draft: Draft, match: Match) -> gs.Tensor:
     """`com.microsoft.FusedMatMul (a, b)`: alpha times a product of what may be transposed."""
+    return _turned_product(draft, match.root, settings(match.root, 2, 2, _TURNED))
+
+
+def fused_matmul_activation(draft: Draft, match: Match) -> gs.Tensor:
+    """`com.microsoft.FusedMatMulActivation (a, b)`: activation (FusedMatMul (a, b))."""
     node = match.root
-    given = settings(node, 2, 2, _TURNED)
+    numbers = {f"activation_{key}": None for key in ("alpha", "beta", "gamma", "axis")}
+    given = settings(node, 2, 2, {**_TURNED, "activation": "", **numbers})
+    y, name = _turned_product(draft, node, given), given["activation"]
+    if name == "Softmax":
+        made: gs.Tensor = draft.op("Softmax", y, axis=int(given["activation_axis"] or -1))
+        return made
+    known = {key: given[f"activation_{key}"] for key in _ACTIVATIONS.get(name, ())}
+    return _activated(draft, y, name, {k: v for k, v in known.items() if v is not None})
+
+
+def _turned_product(draft: Draft, node: gs.Node, given: Mapping[str, Any]) -> gs.Tensor:
     sides = []
     for x, side in zip(node.inputs[:2], "AB", strict=True):
         rank = parts.rank_of(draft, x)
@@ -91,7 +106,7 @@ def fused_matmul(draft: Draft, match: Match) -> gs.Tensor:
         if rank > 1 and given[f"trans{side}"]:
             order[-2:] = order[:-3:-1]
         sides.append(x if order == sorted(order) else draft.op("Transpose", x, perm=order))
-    y = draft.op("MatMul", *sides)
+    y: gs.Tensor = draft.op("MatMul", *sides)
     alpha = float(given["alpha"])
     if alpha != 1:
         factor = np.array(alpha, parts.numpy_dtype(draft, node.inputs[0]))

@@ -20,6 +20,10 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "MatMulFpQ4",
     ),
     (
+        "holds a network that was compiled for one device; take the file that it was compiled of",
+        "EPContext Snpe",
+    ),
+    (
         "keeps a cache whose lengths only the caller knows, for which nothing is written; export "
         "the model with plain attention",
         "DecoderMaskedMultiHeadAttention DecoderMaskedSelfAttention PagedAttention SparseAttention",

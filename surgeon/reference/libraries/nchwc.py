@@ -17,6 +17,7 @@ import onnx
 from surgeon import blocks
 from surgeon.nested import every_node
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.libraries.activations import activated
 from surgeon.reference.operators.precision import Array
 from surgeon.runtime import Session, block_here
 
@@ -89,29 +90,8 @@ def conv(said: Said, x: Array, w: Array, b: Array | None = None, z: Array | None
     y = _standard("Conv", known, source, w.reshape(made, read, *kernel), b)
     if z is not None:
         y = y + _plain(z, block)
-    return _in_blocks(_activated(said, y), block)
-
-
-_ACTIVATIONS: Mapping[str, Callable[..., Array]] = {
-    "": lambda y: y,
-    "Clip": lambda y, low, high: np.clip(y, low, high),
-    "HardSigmoid": lambda y, alpha=0.2, beta=0.5: np.clip(alpha * y + beta, 0, 1),
-    "HardSwish": lambda y: y * np.clip(y / 6 + 0.5, 0, 1),
-    "LeakyRelu": lambda y, alpha=0.01: np.where(y < 0, alpha * y, y),
-    "Relu": lambda y: np.maximum(y, 0),
-    "Sigmoid": lambda y: 1 / (1 + np.exp(-y)),
-    "Tanh": np.tanh,
-}
-
-
-def _activated(said: Said, y: Array) -> Array:
-    name = said.get("activation", "")
-    name = name.decode() if isinstance(name, bytes) else name
-    if name not in _ACTIVATIONS:
-        raise Unsuited(f"its activation is {name}")
-    with np.errstate(over="ignore"):
-        made = _ACTIVATIONS[name](y.astype(np.float64), *said.get("activation_params", ()))
-    return made.astype(y.dtype)
+    name, numbers = said.get("activation", ""), said.get("activation_params", ())
+    return _in_blocks(activated(name, y.astype(np.float64), numbers).astype(y.dtype), block)
 
 
 def _by_channels(operator: str) -> Callable[..., Array]:

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.libraries import onnxruntime_fused
 from surgeon.reference.operators.convolution import convolution
 from surgeon.reference.operators.math_activations import softmax
 from surgeon.reference.operators.precision import Array, narrow, wide
@@ -168,6 +169,7 @@ def is_known(node: onnx.NodeProto) -> bool:
 
 
 TABLE: Mapping[str, Callable[..., Any]] = {
+    **onnxruntime_fused.TABLE,
     "BiasAdd": bias_add,
     "BiasSoftmax": bias_softmax,
     "BiasSplitGelu": bias_split_gelu,
