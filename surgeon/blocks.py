@@ -10,8 +10,10 @@ Source: onnxruntime's `nchwc_transformer.cc`, `nchwc_ops.cc` and MLAS's `reorder
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -21,7 +23,8 @@ from surgeon.nested import bodies, every_node
 DOMAIN = "com.microsoft.nchwc"
 SMALL, LARGE = 8, 16
 _KEY = "surgeon.channels_in_block"
-_FEW = 4  # taps at which the same lanes are empty by chance, or by design
+_SURE = 5  # standard deviations between what weights look like in blocks of 8, and of 16
+_FEW = 4  # taps at which lanes are empty, or Convs of one look, by chance or by design
 
 
 def has_blocks(model: onnx.ModelProto) -> bool:
@@ -103,18 +106,48 @@ def _by_padding(
     nodes: list[onnx.NodeProto], weights: dict[str, onnx.TensorProto], folder: Path | None
 ) -> Iterator[int]:
     """Blocks of 16 of which 8 and more are empty, at every tap; of 8, every other tap would be."""
+    for array, taps in _filters(nodes, weights, folder):
+        last = array.reshape(-1, taps, LARGE)[-1]
+        if taps < _FEW or last[:, SMALL:].any():
+            continue
+        if last[:, :SMALL].any(axis=1).sum() >= _FEW:
+            yield LARGE
+            return
+
+
+def _filters(
+    nodes: list[onnx.NodeProto], weights: dict[str, onnx.TensorProto], folder: Path | None
+) -> Iterator[tuple[np.ndarray[Any, Any], int]]:
+    """The weights that may be in blocks of either size, and at how many taps each is read."""
     for node in nodes:
         tensor = weights.get(node.input[1]) if _is_conv(node) else None
         if tensor is None or len(tensor.dims) != 4 or tensor.dims[0] % LARGE:
-            continue
-        taps = int(np.prod(tensor.dims[1:]))
-        if taps < _FEW:
             continue
         try:
             array = onnx.numpy_helper.to_array(tensor, str(folder or ""))
         except (OSError, ValueError, onnx.checker.ValidationError):
             continue  # whoever needs the weights says it
-        last = array.reshape(-1, taps, LARGE)[-1]
-        if not last[:, SMALL:].any() and last[:, :SMALL].any(axis=1).sum() >= _FEW:
-            yield LARGE
-            return
+        yield array, int(np.prod(tensor.dims[1:]))
+
+
+def likelier(model: onnx.ModelProto, folder: Path | None = None) -> int | None:
+    """Which of the two sizes the weights look like; None where they look like neither.
+
+    Filters of a trained network differ in how large they are. Read in blocks of the wrong size,
+    each is half of one and half of another, and their logarithms vary half as much.
+    """
+    nodes, weights = [*every_node(model.graph.node)], dict(_weights(model.graph))
+    score, variance, count = 0.0, 0.0, 0
+    for array, taps in _filters(nodes, weights, folder):
+        flat = array.astype(np.float64).ravel()
+        sizes = [(flat.reshape(-1, taps, b) ** 2).sum(axis=1).ravel() for b in (SMALL, LARGE)]
+        if taps < LARGE or not flat.reshape(-1, SMALL).any(axis=1).all():
+            continue  # it is padded, or sparse
+        small, large = (float(np.log(size).var()) for size in sizes)
+        if small > 0 and large > 0:
+            score += math.log(large / small)
+            count += 1
+            variance += 4 / array.shape[0]  # of the logarithm of a quotient of two variances
+    if count < _FEW or abs(score) <= _SURE * math.sqrt(variance):
+        return None
+    return LARGE if score > 0 else SMALL

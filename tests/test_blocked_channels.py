@@ -203,6 +203,38 @@ def test_a_file_that_leaves_the_size_open_is_asked_about() -> None:
     assert any("nothing in the file tells which" in miss.reason for miss in result.report.misses)
 
 
+def of_many(block: int, *, trained: bool) -> onnx.ModelProto:
+    """Six Convs of 64 channels, whose filters differ in size where they are trained."""
+    lines = [f"y0 = {blocks.DOMAIN}.ReorderInput (x)"]
+    lines += [f"y{i + 1} = {blocks.DOMAIN}.Conv (y{i}, w{i})" for i in range(6)]
+    lines += [f"y = {blocks.DOMAIN}.ReorderOutput <channels = 64> (y6)"]
+    text = f"g (float[N,64,4,4] x) => (float[N,64,4,4] y) {{ {' '.join(lines)} }}"
+    model = parse(text, domains=DOMAINS)
+    for i in range(6):
+        w = normal(64, 64, 1, 1, seed=i) / 8
+        if trained:
+            w = w * np.exp(normal(64, 1, 1, 1, seed=i + 9))
+        turned = put_in_blocks(w.astype(np.float32), block, direct=False)
+        model.graph.initializer.append(numpy_helper.from_array(turned, f"w{i}"))
+    return model
+
+
+@pytest.mark.parametrize("block", [8, 16])
+def test_what_looks_like_another_machine_is_not_taken_for_this_one(block: int) -> None:
+    model = of_many(block, trained=True)
+    assert blocks.told(model) is None
+    assert blocks.likelier(model) == block
+    result = surgeon.apply(model, "blocks-as-here", allow={"contract"})
+    assert result.model.changed is (block == block_here())
+    if block != block_here() is not None:
+        assert any("look like others" in miss.reason for miss in result.report.misses)
+
+
+@pytest.mark.parametrize("block", [8, 16])
+def test_weights_that_were_never_trained_look_like_neither(block: int) -> None:
+    assert blocks.likelier(of_many(block, trained=False)) is None
+
+
 def weighed(dims: tuple[int, ...], **said: int) -> onnx.ModelProto:
     node = helper.make_node("Conv", ["x", "w"], ["y"], domain=blocks.DOMAIN, **said)
     w = helper.make_tensor("w", TensorProto.FLOAT, dims, np.ones(dims, np.float32).ravel())

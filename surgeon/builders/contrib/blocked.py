@@ -51,10 +51,15 @@ def channels_in_blocks(draft: Draft, match: Match) -> gs.Tensor:
 
 def blocks_as_here(draft: Draft, match: Match) -> gs.Tensor:
     """The same; where the file leaves it open, blocks have as many channels as on this machine."""
-    block = _told(draft) or block_here()
-    if block is None:
+    told, here = _told(draft), block_here()
+    if told is None and here is None:
         raise Refused("onnxruntime has no blocks of channels on this machine")
-    return _plain(draft, match.root, block)
+    if told is None and _likelier(draft) not in (None, here):
+        raise Refused(
+            f"blocks have {here} channels on this machine, and the weights look like others: go to "
+            "a machine like the one that saved the file"
+        )
+    return _plain(draft, match.root, told or here or blocks.LARGE)
 
 
 def _told(draft: Draft) -> int | None:
@@ -63,6 +68,15 @@ def _told(draft: Draft) -> int | None:
         found["blocks"] = blocks.told(draft.surgery.model.proto, draft.surgery.model.folder)
     told: int | None = found["blocks"]
     return told
+
+
+def _likelier(draft: Draft) -> int | None:
+    found = draft.surgery.findings
+    if "likelier blocks" not in found:
+        model = draft.surgery.model
+        found["likelier blocks"] = blocks.likelier(model.proto, model.folder)
+    likelier: int | None = found["likelier blocks"]
+    return likelier
 
 
 def _plain(draft: Draft, root: gs.Node, block: int) -> gs.Tensor:
