@@ -141,7 +141,8 @@ def likelier(model: onnx.ModelProto, folder: Path | None = None) -> int | None:
     for array, taps in _filters(nodes, weights, folder):
         flat = array.astype(np.float64).ravel()
         sizes = [(flat.reshape(-1, taps, b) ** 2).sum(axis=1).ravel() for b in (SMALL, LARGE)]
-        if taps < LARGE or not flat.reshape(-1, SMALL).any(axis=1).all():
+        whole = flat.reshape(-1, SMALL).any(axis=1).all() and all(size.all() for size in sizes)
+        if taps < LARGE or not whole:
             continue  # it is padded, or sparse
         small, large = (float(np.log(size).var()) for size in sizes)
         if small > 0 and large > 0:
