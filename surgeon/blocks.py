@@ -28,8 +28,9 @@ _FEW = 4  # taps at which lanes are empty, or Convs of one look, by chance or by
 
 
 def has_blocks(model: onnx.ModelProto) -> bool:
-    """Whether a model may hold such operators."""
-    return any(entry.domain == DOMAIN for entry in model.opset_import)
+    """Whether a model holds such operators; every file of onnxruntime's imports the domain."""
+    imported = any(entry.domain == DOMAIN for entry in model.opset_import)
+    return imported and any(node.domain == DOMAIN for node in every_node(model.graph.node))
 
 
 def note(model: onnx.ModelProto, block: int | None) -> None:

@@ -224,6 +224,8 @@ def test_what_looks_like_another_machine_is_not_taken_for_this_one(block: int) -
     model = of_many(block, trained=True)
     assert blocks.told(model) is None
     assert blocks.likelier(model) == block
+    (miss,) = surgeon.apply(model, "contrib").report.misses
+    assert f"nothing in the file tells which (its weights look like {block})" in miss.reason
     result = surgeon.apply(model, "blocks-as-here", allow={"contract"})
     assert result.model.changed is (block == block_here())
     if block != block_here() is not None:

@@ -296,9 +296,10 @@ class Piece:
             self.model.proto.producer_name
         )  # some operators' meanings depend on it
         model.producer_version = self.model.proto.producer_version
-        blocks.note(model, blocks.told(self.model.proto, self.model.folder))
         del model.opset_import[:]
         model.opset_import.extend(self.model.proto.opset_import)
+        if blocks.has_blocks(model):
+            blocks.note(model, blocks.told(self.model.proto, self.model.folder))
         return model
 
 

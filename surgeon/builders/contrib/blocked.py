@@ -22,7 +22,7 @@ from surgeon.runtime import block_here
 
 _UNTOLD = (
     "its channels stand in blocks of 8 or of 16, by the machine that saved the file, and nothing "
-    "in the file tells which: on a machine of that kind put `blocks-as-here` in front, with "
+    "in the file tells which{}: on a machine of that kind put `blocks-as-here` in front, with "
     "`--allow contract`; or save it with `GraphOptimizationLevel.ORT_ENABLE_EXTENDED`"
 )
 # Attributes of the Convs and pools, and the values at which they say nothing.
@@ -45,7 +45,8 @@ def channels_in_blocks(draft: Draft, match: Match) -> gs.Tensor:
     """
     block = _told(draft)
     if block is None:
-        raise Refused(_UNTOLD)
+        look = _likelier(draft)
+        raise Refused(_UNTOLD.format("" if look is None else f" (its weights look like {look})"))
     return _plain(draft, match.root, block)
 
 
