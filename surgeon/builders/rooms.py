@@ -84,6 +84,7 @@ _HELD: Mapping[str, str] = {
     "logic": "choice_as_bounds logic_as_numbers not_as_less number_of_number",
     "masked_rows": "mask_as_places masked_row row_at_places where_of_rows",
     "masks": "masked_count masked_put masked_put_lines masked_reduce",
+    "merged_axes": "merged_axes",
     "modulated": "modulated_any_batch modulated_convolution",
     "named_axes": (
         "center_crop_pad pad_of_all_axes resize_of_all_axes split_by_sizes windows_as_pads"
