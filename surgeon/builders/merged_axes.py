@@ -78,6 +78,9 @@ class _Stretch:
         self._count = 0
         for node in self.nodes:
             self._follow(node)
+        for node in self.ends:
+            axes = self.axes[id(node.inputs[0])]
+            self.left.update(axes[axis] for axis in self.touched(node, len(axes)))
         self.axes = {at: [self._root(axis) for axis in axes] for at, axes in self.axes.items()}
         self.left = {self._root(axis) for axis in self.left}
         if any(len({*axes}) < len(axes) for axes in self.axes.values()):
@@ -120,11 +123,14 @@ class _Stretch:
                     raise Refused(f"{describe(reader)} reads a value of more than {_MOST} axes")
                 if self._is_large(reader.outputs[0]):
                     yield reader.outputs[0]
-                elif reader.op in _VIEWS:
-                    if all(end is not reader for end in self.ends):
-                        self.ends.append(reader)
-                else:
-                    raise Refused(f"{describe(reader)} takes an axis away, and is no view")
+                elif reader.op not in _VIEWS and not self._picks(reader):
+                    raise Refused(f"{describe(reader)} takes axes away, and is no view")
+                elif all(end is not reader for end in self.ends):
+                    self.ends.append(reader)
+
+    def _picks(self, node: gs.Node) -> bool:
+        """Whether a node takes one place of an axis."""
+        return node.op == "Gather" and self.facts.of(node.inputs[1]).rank == 0
 
     def _is_large(self, tensor: gs.Tensor) -> bool:
         if isinstance(tensor, gs.Constant) or tensor.is_empty() or maker_of(tensor) is None:
@@ -287,8 +293,13 @@ class _Writer:
         self.made: dict[int, gs.Tensor] = {}
 
     def end(self, node: gs.Node) -> gs.Tensor:
-        """A view of four axes at most."""
+        """A view of four axes at most, or one place of an axis."""
         source, wanted = self.made[id(node.inputs[0])], self.stretch.shape(node.outputs[0])
+        if node.op == "Gather":
+            axes = self.stretch.axes[id(node.inputs[0])]
+            (axis,) = self.stretch.touched(node, len(axes))
+            at = self._kept(axes).index(axes[axis])
+            source = self.draft.op("Gather", source, node.inputs[1], axis=at)
         return as_shape(self.draft, source, wanted)
 
     def write(self, node: gs.Node) -> None:
