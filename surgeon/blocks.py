@@ -122,7 +122,9 @@ def _filters(
     """The weights that may be in blocks of either size, and at how many taps each is read."""
     for node in nodes:
         tensor = weights.get(node.input[1]) if _is_conv(node) else None
-        if tensor is None or len(tensor.dims) != 4 or tensor.dims[0] % LARGE:
+        if tensor is None or len(tensor.dims) != 4 or not all(tensor.dims):
+            continue
+        if tensor.dims[0] % LARGE:
             continue
         try:
             array = onnx.numpy_helper.to_array(tensor, str(folder or ""))

@@ -272,6 +272,12 @@ def test_a_file_that_contradicts_itself_tells_nothing() -> None:
     assert blocks.told(model) is None
 
 
+def test_a_weight_of_nothing_tells_nothing() -> None:
+    model = weighed((16, 0, 1, 1))
+    assert blocks.told(model) is None
+    assert blocks.likelier(model) is None
+
+
 def test_channels_that_fit_no_weight_are_refused() -> None:
     _, blocked = of_other_machine(8)
     end = blocked.graph.node[3]

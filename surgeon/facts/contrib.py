@@ -135,7 +135,8 @@ def _quantized_embedding(question: Question) -> list[Fact] | None:
 
 
 def _named_weights(question: Question) -> list[Fact] | None:
-    shape, width = question.shape(0), question.attributes.get("N")
+    shape, turned = question.shape(0), question.attributes.get("transB", 1)
+    width = question.attributes.get("N" if turned else "K")
     return _like_first(question, len(shape or ()) - 1, width if shape else None)
 
 
