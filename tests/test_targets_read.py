@@ -54,7 +54,7 @@ def test_each_list_says_where_it_is_from_and_names_operators_that_there_are(name
     [  # by the rows of each document, as far as they name operators of ONNX
         *(("sentis", 144), ("barracuda", 73), ("burn", 161), ("migraphx", 162)),
         *(("onnx-mlir", 152), ("tidl", 57), ("esp-dl", 51), ("openvino", 234)),
-        *(("paddle", 100), ("tinygrad", 171), ("tpu-mlir", 112)),
+        *(("paddle", 100), ("tinygrad", 171), ("tpu-mlir", 112), ("nxp", 108)),
     ],
 )
 def test_no_row_of_a_document_was_lost(name: str, counted: int) -> None:
@@ -81,6 +81,7 @@ def test_no_row_of_a_document_was_lost(name: str, counted: int) -> None:
             "LSTM NonMaxSuppression BitShift",
         ),
         ("tpu-mlir", "GRU Loop", "", "Gelu Selu Tan"),
+        ("nxp", "LSTM com.microsoft.QGemm", "", "GRU Tan Softplus If QGemm"),
     ],
 )
 def test_what_documents_say_of_some(name: str, taken: str, partly: str, refused: str) -> None:

@@ -54,7 +54,7 @@ _LISTS = (
     "`tensorrt-8.6` and others, `openvino`, `rknn`, `coreml-mlprogram`, `coreml-neuralnetwork`, "
     "`nnapi`, `webgl`, `webgpu`, `webnn`, `tract`, `onnx2ncnn`, `onnx2tf`, `onnx2torch`, `sentis`, "
     "`barracuda`, `burn`, `migraphx`, `onnx-mlir`, `tidl`, `esp-dl`, `paddle`, `tinygrad`, "
-    "`tpu-mlir`, or a YAML file of your own: `operators: [Conv, ...]`."
+    "`tpu-mlir`, `nxp`, or a YAML file of your own: `operators: [Conv, ...]`."
 )
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.", show_default=False)]
