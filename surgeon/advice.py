@@ -17,7 +17,7 @@ from surgeon.nested import bodies
 from surgeon.opsets import STANDARD
 from surgeon.recipe import bundled
 from surgeon.spelling import is_foreign, operator_name
-from surgeon.targets import Fit, Refused, Target
+from surgeon.targets import Fit, Refused, Target, measured
 
 _MEASURES = frozenset({"Shape", "Size"})
 # What is not spelled out, but goes as a whole with what reads it.
@@ -114,10 +114,12 @@ def _command(
 ) -> tuple[str, ...]:
     """The command line that brings a model to a target, as far as that was not done already."""
     made = f"for-{'tflite' if wanted.name == 'onnx2tf' else wanted.name.split('-')[0]}"
+    helps = measured(wanted.name)
     recipes = ["aten"] if any(map(is_foreign, operators)) else []
-    recipes.append(made if made in bundled() else "clean")
+    recipes.append(helps or (made if made in bundled() else "clean"))
     moves = opset_within(wanted.opsets, opset) != opset
     options = ["--target", wanted.name] if spells or moves else []
-    if not options and {*recipes} <= {*done, "clean"}:
+    # `clean` alone is no help in getting onto a list, but where it was measured to be.
+    if not options and {*recipes} <= {*done, *(() if helps else ("clean",))}:
         return ()
     return ("surgeon", "apply", *recipes, str(path), "OUT.onnx", *options)

@@ -50,15 +50,19 @@ def target_names(incomplete: str) -> list[str]:
     return [name for name in targets() if name.startswith(incomplete)]
 
 
+_LISTS = (
+    "`tensorrt-8.6` and others, `openvino`, `rknn`, `coreml-mlprogram`, `coreml-neuralnetwork`, "
+    "`nnapi`, `webgl`, `webgpu`, `webnn`, `tract`, `onnx2ncnn`, `onnx2tf`, `onnx2torch`, `sentis`, "
+    "`barracuda`, `burn`, `migraphx`, `onnx-mlir`, `tidl`, `esp-dl`, `paddle`, `tinygrad`, "
+    "`tpu-mlir`, `nxp`, or a YAML file of your own: `operators: [Conv, ...]`."
+)
+
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.", show_default=False)]
 TargetName = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Also what this runtime's own list of operators lacks: "
-        "`tensorrt-8.6` and others, `rknn`, `coreml-mlprogram`, `coreml-neuralnetwork`, "
-        "`nnapi`, `webgl`, `webgpu`, `webnn`, `tract`, `onnx2ncnn`, `onnx2tf`, or a YAML file of "
-        "your own: `operators: [Conv, ...]`.",
+        help=f"Also what this runtime's own list of operators lacks: {_LISTS}",
         autocompletion=target_names,
         show_default=False,
     ),
@@ -232,9 +236,7 @@ Fitted = Annotated[
         "--target",
         metavar="NAME",
         help="Last of all, write what this runtime's own list of operators lacks in operators that "
-        "it has: `tensorrt-8.6` and others, `rknn`, `coreml-mlprogram`, `coreml-neuralnetwork`, "
-        "`nnapi`, `webgl`, `webgpu`, `webnn`, `tract`, `onnx2ncnn`, `onnx2tf`, or a YAML file of "
-        "your own: `operators: [Conv, ...]`.",
+        f"it has: {_LISTS}",
         autocompletion=target_names,
         show_default=False,
         rich_help_panel="Output",

@@ -18,10 +18,11 @@ from surgeon.errors import RecipeError
 from surgeon.targets.own import is_own, read_target
 from surgeon.targets.target import Target
 
-__all__ = ["Fit", "Refused", "Target", "target", "targets"]
+__all__ = ["Fit", "Refused", "Target", "measured", "target", "targets"]
 
 
-# Runtimes without a list, and the recipe that was measured to help (docs/runtimes.md).
+# Runtimes in which repaired models were run, and the recipe that was measured to help there
+# (docs/runtimes.md); most of them publish no list.
 MEASURED = {
     "openvino": "clean",
     "ncnn": "for-ncnn",
@@ -118,8 +119,9 @@ def target(name: str) -> Target:
         raise RecipeError(
             f"there is no list of what `{name}` takes",
             where="--target",
-            mend=_measured(name)
-            or (f"There is {', '.join(versions)}." if versions else suggest(name, names, listed)),
+            mend=f"There is {', '.join(versions)}."
+            if versions
+            else _unlisted(name) or suggest(name, names, listed),
         )
     entry = table[known]
     return Target(
@@ -132,9 +134,19 @@ def target(name: str) -> Target:
     )
 
 
-def _measured(name: str) -> str:
+def measured(name: str) -> str | None:
+    """The recipe that was measured to help a runtime; None where none was.
+
+    `opencv-5.0` is another runtime than `opencv-4.12`; others are one whatever the version.
+    """
+    if is_own(name):
+        return None
+    return MEASURED.get(name.partition(".")[0]) or MEASURED.get(_without(name))
+
+
+def _unlisted(name: str) -> str:
     """What to say of a runtime that publishes no list, and that repaired models were run in."""
-    recipe = MEASURED.get(_without(name), "")
+    recipe = measured(name)
     return f"It publishes none; what was measured to help it is the recipe `{recipe}`." * bool(
         recipe
     )

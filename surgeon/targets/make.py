@@ -1,9 +1,10 @@
-"""Makes `table.json` from lists of operators by runtime: `python -m surgeon.targets.make FOLDER`.
+"""Makes `table.json` from lists of operators by runtime: `python -m surgeon.targets.make [FOLDER]`.
 
-FOLDER holds `tensorrt_ops.json` and `others_ops.json`, which were read from what each runtime's
-project publishes: a document or the source, at a commit that the table names. Operators are kept by
-name, with whether they are taken in part only; the words of the documents are not. A list that
-FOLDER lacks stays as the table has it.
+The lists of `read.yaml`, which lies beside this file in a checkout, were read by hand. FOLDER holds
+`tensorrt_ops.json` and `others_ops.json`, which were read from what each runtime's project
+publishes: a document or the source, at a commit that the table names. Operators are kept by name,
+with whether they are taken in part only; the words of the documents are not. A list that FOLDER
+lacks stays as the table has it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from typing import Any
 
 import onnx
 
+from surgeon.document import read
+
 TABLE = Path(__file__).with_name("table.json")
+READ = TABLE.with_name("read.yaml")
 _STANDARD = {s.name.lower(): s.name for s in onnx.defs.get_all_schemas() if s.domain == ""}
 _MICROSOFT = "com.microsoft"
 _CONTRIBUTED = {  # its operators that the lists name without the domain
@@ -45,8 +49,9 @@ _OTHERS = {
 
 
 def table(tensorrt: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """The table as plain data."""
-    made = {}
+    """The table as plain data; with nothing given, the lists of FOLDER are as they were."""
+    kept = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
+    made = {} if tensorrt else {name: row for name, row in kept.items() if "tensorrt" in name}
     for version, operators in tensorrt.items():
         if version == "meta":
             continue
@@ -55,7 +60,6 @@ def table(tensorrt: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, A
         entry = _entry(f"TensorRT {version}", f"{place} for {version}", operators.items())
         entry["opsets"] = _opsets(meta["header"])
         made[f"tensorrt-{version}"] = entry
-    kept = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
     for name, (short, title) in _OTHERS.items():
         if name not in others:  # a list that was read elsewhere stays as it is
             made[short] = kept[short]
@@ -66,7 +70,21 @@ def table(tensorrt: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, A
         entry = _entry(title, f"{source['path']} of {whose}", given["ops"].items())
         entry["opsets"] = [1, given["opset"]] if "opset" in given else given.get("opsets")
         made[short] = entry
-    return made
+    return made | by_hand()
+
+
+def by_hand() -> dict[str, Any]:
+    """The rows of `read.yaml`."""
+    return {
+        name: {
+            "title": given["title"],
+            "source": given["source"],
+            "opsets": given.get("opsets"),
+            "taken": sorted(given["taken"]),
+            "partly": sorted(given.get("partly", [])),
+        }
+        for name, given in read(READ).plain().items()
+    }
 
 
 def _entry(title: str, source: str, operators: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -99,9 +117,10 @@ def _opsets(header: str) -> list[int] | None:
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    read = (
-        json.loads((folder / f"{name}_ops.json").read_text()) for name in ("tensorrt", "others")
-    )
-    lines = (f" {json.dumps(k)}: {json.dumps(v, sort_keys=True)}" for k, v in table(*read).items())
+    found: list[dict[str, Any]] = [{}, {}]
+    for folder in map(Path, sys.argv[1:2]):
+        files = (folder / f"{name}_ops.json" for name in ("tensorrt", "others"))
+        found = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    rows = table(*found).items()
+    lines = (f" {json.dumps(k)}: {json.dumps(v, sort_keys=True)}" for k, v in rows)
     TABLE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
