@@ -20,6 +20,12 @@ from surgeon.rewrite import Refused
 from surgeon.schemas import Parameter, Schema, overloads
 
 CONSTRUCTORS = frozenset({"SequenceConstruct", "ListConstruct", "TupleConstruct"})
+# What gives a list of tensors, as one value where the file does not part it.
+_LIST_MAKERS = frozenset(
+    "split split_with_sizes split_copy chunk unbind tensor_split hsplit vsplit dsplit meshgrid "
+    "broadcast_tensors nonzero_numpy unflatten_dense_tensors gradient".split()
+)
+_AT_LEAST = ("atleast_1d", "atleast_2d", "atleast_3d")  # of one tensor, or of a list of them
 # Overloads that mean by the same name what Python's lists do, and not what tensors do.
 _OF_LISTS: Mapping[str, frozenset[str]] = {
     "add": frozenset({"t"}),
@@ -83,7 +89,7 @@ class Arguments(NamedTuple):
         found = self.given.get(name)
         if found is None:
             return []
-        if isinstance(found, list):
+        if isinstance(found, list) and not any(maker_of_list(t) for t in found):
             return found
         raise Refused(f"the elements of `{name}` are not known")
 
@@ -181,6 +187,21 @@ def _refuse_lists(best: Arguments, operator: str) -> Arguments:
             "model instead of scripting it"
         )
     return best
+
+
+def maker_of_list(tensor: gs.Tensor) -> gs.Node | None:
+    """The ATen operator that gives a list as one value; None for other values."""
+    made = maker_of(tensor)
+    if made is None or made.domain != "aten":
+        return None
+    if len(made.outputs) > 1 or "_outputs" in made.attrs:
+        return None
+    if made.op == "where":
+        return made if len(made.inputs) == 1 else None
+    if made.op in _AT_LEAST:
+        of_list = made.inputs and isinstance(_elements(made.inputs[0]), list)
+        return made if of_list else None
+    return made if made.op in _LIST_MAKERS else None
 
 
 def _elements(tensor: gs.Tensor) -> gs.Tensor | list[gs.Tensor] | None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from surgeon.verify import Verdict
 
 _NEVER = "aten-refused"  # the recipe of what cannot be written
+_FOR_OTHERS = frozenset({"it is no overload of numbers alone", "it adds no lists"})
 
 
 def blamed(culprits: frozenset[Place], verdict: Verdict) -> Iterator[Refusal]:
@@ -273,8 +274,9 @@ def refuse_leftovers(report: Report) -> None:
     told = ", ".join(f"`{name}`" + (f" x{n}" if n > 1 else "") for name, n in left.items())
     rules: dict[str, dict[str, None]] = {}
     own = [miss for miss in report.misses if "(aten." in miss.node or "(prim." in miss.node]
-    # what no rule can do in front of what one could not: the rest may follow from it
-    for miss in sorted(own, key=lambda miss: miss.recipe != _NEVER):
+    # what no rule can do in front of what one could not: the rest may follow from it; and behind
+    # all what a rule says of nodes that are for others
+    for miss in sorted(own, key=lambda m: (m.recipe != _NEVER, m.reason in _FOR_OTHERS)):
         rules.setdefault(miss.reason, {})[miss.rule] = None
     reasons = {f"{', '.join(names)}: {reason}": None for reason, names in rules.items()}
     for name in left:

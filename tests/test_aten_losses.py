@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from aten_call import call, check_all
+from aten_call import call, check, check_all
 from aten_operands import UNIT, X, Y, floats, integers
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
@@ -54,3 +54,35 @@ def test_losses(reduction: int) -> None:
             call("triplet_margin_loss", X, Y, UNIT, 1.0, 2.0, 1e-6, True, reduction),
         ]
     )
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+def test_targets_of_any_dtype(reduction: int) -> None:
+    """-1 is 255 of unsigned ones, and what PyTorch writes a loss into says of what dtype it is."""
+    a, b = floats("f4", 3, 4), floats("f4", 3, 4)
+    calls = []
+    for dtype in ("u1", "i1", "i8", "f8", "b1"):
+        rows = np.array([255 if dtype == "u1" else -1, 1, 0]).astype(dtype)
+        cells = np.resize(rows, (3, 4))
+        calls += [
+            call("cosine_embedding_loss", a, b, rows, 0.1, reduction),
+            call("hinge_embedding_loss", a, cells, 1.0, reduction),
+            call(
+                "soft_margin_loss",
+                a,
+                np.minimum(cells, np.ones((), dtype)),
+                reduction,
+                tolerance=1e-4,
+            ),
+            call("poisson_nll_loss", a, cells, True, False, 1e-8, reduction, tolerance=1e-4),
+        ]
+        if dtype != "b1":
+            calls.append(call("margin_ranking_loss", a, b, cells, 0.1, reduction))
+            calls.append(call("huber_loss", a, cells, reduction, 0.7, tolerance=1e-4))
+    for kind in (np.float16, np.float64):
+        shares = np.abs(np.tanh(b)).astype(kind)
+        rest = [None, None, reduction]
+        loose = 4e-3 if kind == np.float16 else 1e-4
+        calls.append(call("binary_cross_entropy_with_logits", a, shares, *rest, tolerance=loose))
+    check_all(calls)
+    check("soft_margin_loss", a.astype(np.float16), b, reduction, tolerance=8e-3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,9 +22,10 @@ from surgeon.reference.arguments import (
 )
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
 from surgeon.reference.operators.math_types import result_type
-from surgeon.reference.operators.precision import Array
+from surgeon.reference.operators.precision import Array, Computed
 from surgeon.reference.operators.quantizing import Quantized, recognised
 from surgeon.reference.schema import Mismatch
+from surgeon.schemas import overloads
 from surgeon.schemas.aliases import out_of_place, plain_name
 
 
@@ -56,6 +58,7 @@ class NumpyWitness:
         rows = OPERATORS.get(call.operator) or OPERATORS.get(plain_name(call.operator))
         if rows is None:
             raise NoWitness(call.operator, where=where)
+        values = _with_numbers(call, values)
         try:
             index, arguments = fit([schema for schema, _ in rows], call, values)
         except Mismatch as error:
@@ -73,6 +76,18 @@ class NumpyWitness:
             raise Unsuited(str(error) or "it takes more memory than there is") from None
         except (TypeError, KeyError, AttributeError) as error:
             raise NoWitness(call.operator, where=where, why=str(error)) from None
+
+
+def _with_numbers(call: Call, values: Sequence[Any]) -> Sequence[Any]:
+    """What is given for a number beside tensors as one of Python's, where the overload says so."""
+    named = [s for s in overloads(plain_name(call.operator)) if s.overload == call.overload]
+    if not call.overload or not named or all(p.type != "Tensor" for p in named[0].parameters):
+        return values
+    kinds = [p.type for p in named[0].parameters]
+    return [
+        np.asarray(value.item()) if kind == "number" and isinstance(value, Computed) else value
+        for kind, value in zip_longest(kinds[: len(values)], values)
+    ]
 
 
 _CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})

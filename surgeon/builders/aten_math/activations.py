@@ -9,6 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.functions import _expm1 as expm1
+from surgeon.builders.aten_math.functions import by_operator
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, HALF, Work
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
@@ -101,7 +102,7 @@ def gelu(work: Work) -> gs.Tensor:
     if work.opset >= 20 and work.dtype(x) != DOUBLE:
         return work.op("Gelu", x, approximate=kind)
     if kind == "none":
-        inner = work.op("Erf", work.op("Mul", x, math.sqrt(0.5)))
+        inner = by_operator(work, "Erf", work.op("Mul", x, math.sqrt(0.5)))
     else:
         cube = work.op("Mul", work.op("Mul", work.op("Mul", x, x), x), 0.044715)
         inner = work.op("Mul", work.op("Add", x, cube), math.sqrt(2 / math.pi))

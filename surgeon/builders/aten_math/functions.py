@@ -10,6 +10,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
+from surgeon.builders.aten_math import doubles
 from surgeon.builders.aten_math.arithmetic import truncate
 from surgeon.builders.aten_math.comparison import sign_bit
 from surgeon.builders.aten_math.work import DOUBLE, Work, numpy_dtype
@@ -95,6 +96,10 @@ _IN_DOUBLE: Mapping[str, Callable[[Work, gs.Tensor], gs.Tensor]] = {
     "Asinh": _asinh,
     "Acosh": _acosh,
     "Atanh": _atanh,
+    "Atan": doubles.atan,
+    "Asin": doubles.asin,
+    "Acos": doubles.acos,
+    "Erf": doubles.erf,
 }
 
 
@@ -157,6 +162,8 @@ def _rsqrt(work: Work, x: gs.Tensor) -> gs.Tensor:
 
 
 def _erfc(work: Work, x: gs.Tensor) -> gs.Tensor:
+    if work.dtype(x) == DOUBLE:
+        return doubles.erfc(work, x)
     return work.op("Sub", work.number(1, work.dtype(x)), work.op("Erf", x))
 
 
@@ -239,7 +246,7 @@ def angle_between(work: Work, y: gs.Tensor, x: gs.Tensor) -> gs.Tensor:
     both_infinite = work.op("And", work.is_infinite(x), work.is_infinite(y))
     one = work.op("Mul", work.op("Sign", x), work.op("Sign", y))
     ratio = work.where(both_infinite, one, ratio)
-    angle = work.op("Atan", ratio)
+    angle = by_operator(work, "Atan", ratio)
     left, below = sign_bit(work, x), sign_bit(work, y)
     turn = work.where(below, work.number(-math.pi, dtype), work.number(math.pi, dtype))
     small = work.where(below, work.number(-0.0, dtype), zero)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.activations import axis_of, halves, log_one_plus_exp
+from surgeon.builders.aten_math.functions import by_operator
 from surgeon.builders.aten_math.work import Work
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
@@ -131,7 +132,7 @@ def _gelu(work: Work) -> gs.Tensor:
     kind = work.args.value("approximate") if told else "none"
     square = work.op("Mul", x, x)
     if kind == "none":
-        inner = work.op("Erf", work.op("Mul", x, math.sqrt(0.5)))
+        inner = by_operator(work, "Erf", work.op("Mul", x, math.sqrt(0.5)))
         share = work.op("Mul", work.op("Add", inner, 1.0), 0.5)
         density = work.op("Exp", work.op("Mul", square, -0.5))
         rest = work.op("Mul", work.op("Mul", x, density), 1 / math.sqrt(2 * math.pi))

@@ -64,8 +64,10 @@ def smooth_l1(work: Work) -> gs.Tensor:
     square = work.op("Mul", work.op("Mul", apart, apart), 0.5 * scale)
     line = work.op("Sub", apart, 0.5 * bend)
     line = work.op("Mul", line, bend) if name == "delta" else line
-    near = work.op("Less", apart, bend)
-    return reduced(work, work.where(near, square, line))
+    errors = work.where(work.op("Less", apart, bend), square, line)
+    if name == "delta":  # PyTorch writes it into what is like its input
+        errors = work.cast(errors, work.dtype(work.args.tensor("self")))
+    return reduced(work, errors)
 
 
 def kl_div(work: Work) -> gs.Tensor:
@@ -111,6 +113,9 @@ def binary_cross_entropy_with_logits(work: Work) -> gs.Tensor:
         factor = work.op("Add", work.op("Mul", work.op("Sub", positive, one), y), one)
         log = work.op("Mul", factor, log)
     errors = work.op("Add", work.op("Mul", work.op("Sub", one, y), x), log)
+    told = work.dtype(work.args.tensor("target"))
+    if told in FLOATS:  # of which 1 - y is, and PyTorch writes all else into that
+        errors, dtype = work.cast(errors, told), told
     return reduced(work, _weighted(work, errors, dtype))
 
 

@@ -12,7 +12,7 @@ from surgeon.builders.aten_math.entropy import number_of
 from surgeon.builders.aten_math.losses import reduced
 from surgeon.builders.aten_math.ordered import running_sum
 from surgeon.builders.aten_math.reductions import reduce
-from surgeon.builders.aten_math.work import BOOL, INT64, Work
+from surgeon.builders.aten_math.work import BOOL, INT64, UINT8, Work
 from surgeon.builders.bench import Bench, Size
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
@@ -39,7 +39,11 @@ def _numbers(work: Work, name: str) -> gs.Tensor:
 
 
 def _is(work: Work, target: gs.Tensor, number: int) -> gs.Tensor:
-    return work.equal(target, work.number(number, work.dtype(target)))
+    dtype = work.dtype(target)
+    if dtype == BOOL:  # which are compared as numbers, and never are -1
+        target, dtype = work.cast(target, INT64), INT64
+    # as it wraps: -1 is 255 where there is nothing below 0
+    return work.equal(target, work.number(number % 256 if dtype == UINT8 else number, dtype))
 
 
 def cosine_embedding(work: Work) -> gs.Tensor:
@@ -72,7 +76,7 @@ def margin_ranking(work: Work) -> gs.Tensor:
     """`margin_ranking_loss`: how far the first is not above the second by the margin."""
     _, (a, b) = work.together(_numbers(work, "input1"), _numbers(work, "input2"))
     order, apart = _numbers(work, "target"), work.widely("Sub", b, a)
-    if work.dtype(a) not in FLOATS:  # the target is what is turned round: a difference may wrap
+    if {work.dtype(a), work.dtype(order)} - FLOATS:  # the target is turned round, and may wrap
         order, apart = work.widely("Neg", order), work.widely("Sub", a, b)
     _, (order, apart) = work.together(order, apart)
     wrong = work.floating(work.widely("Mul", order, apart))
@@ -93,7 +97,8 @@ def hinge_embedding(work: Work) -> gs.Tensor:
 
 def soft_margin(work: Work) -> gs.Tensor:
     """`soft_margin_loss`: log(1 + e^-xy)."""
-    _, (x, y) = work.together(_float(work, "self"), work.args.tensor("target"))
+    x = _float(work, "self")
+    y = work.cast(work.args.tensor("target"), work.dtype(x))  # PyTorch writes it into such a one
     return reduced(work, log_one_plus_exp(work, work.op("Neg", work.op("Mul", x, y))))
 
 
@@ -154,10 +159,15 @@ def multilabel_margin(work: Work) -> gs.Tensor:
 
 def poisson_nll(work: Work) -> gs.Tensor:
     """`poisson_nll_loss`, with Stirling's formula for the factorial where asked."""
-    _, (x, target) = work.together(_numbers(work, "input"), _numbers(work, "target"))
+    pair = [work.args.tensor(name) for name in ("input", "target")]
+    truths = [work.dtype(x) == BOOL for x in pair]
+    logs = bool(work.args.value("log_input"))
+    if all(truths) or (truths[0] and not logs) or (truths[1] and work.args.value("full")):
+        raise Refused("PyTorch subtracts no booleans")
+    _, (x, target) = work.together(*pair)
     named = work.floating(work.widely("Mul", target, x))
     x, target = work.floating(x), work.floating(target)
-    if work.args.value("log_input"):
+    if logs:
         errors = work.op("Sub", work.op("Exp", x), named)
     else:
         log = work.op("Log", work.op("Add", x, float(work.args.value("eps"))))

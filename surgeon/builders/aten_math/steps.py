@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.aten_math.ranges import chosen
 from surgeon.builders.aten_math.work import BOOL, FLOAT, INT64, Work
 from surgeon.builders.bench import Bench
 from surgeon.builders.levels import levels
@@ -23,7 +24,9 @@ from surgeon.rewrite import Draft, Refused
 def fake_quantize(work: Work) -> gs.Tensor:
     """Of a tensor or of each channel; as it was where that is switched off."""
     x = _input(work)
-    scale, zero = (_of_channel(work, x, n) for n in ("scale", "zero_point"))
+    if _switch(work) is False:
+        return x
+    scale, zero = (_of_channel(work, x, given) for given in _given(work))
     ends = [float(work.args.value(n)) for n in ("quant_min", "quant_max")]
     together = False
     if "learnable" in work.name:  # where it is no whole number yet
@@ -38,7 +41,7 @@ def fake_quantize(work: Work) -> gs.Tensor:
 
 
 def observed(work: Work) -> gs.Tensor:
-    """`fused_moving_avg_obs_fake_quant`: with its observer off, by the scale that it learned."""
+    """`fused_moving_avg_obs_fake_quant`: its observer off, by the range that it has seen."""
     _check_observer(work)
     return fake_quantize(work)
 
@@ -65,7 +68,7 @@ def fake_quantize_as_pair(draft: Draft, match: Match, observed: bool = False) ->
         _check_observer(work)
     axis = _axis(work)
     shape = [] if axis is None else [-1]
-    scale, zero = (_known(work, n).reshape(shape) for n in ("scale", "zero_point"))
+    scale, zero = (_known(work, given).reshape(shape) for given in _given(work))
     low, high = (int(work.args.value(n)) for n in ("quant_min", "quant_max"))
     if "learnable" not in work.name and not np.array_equal(zero, np.rint(zero)):
         raise Refused("its zero point is no whole number, which a pair of nodes takes")
@@ -105,10 +108,23 @@ def _within(kind: type, low: int, high: int) -> bool:
     return bool(np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
 
 
-def _known(work: Work, name: str) -> np.ndarray:
-    array = work.facts.array(work.args.tensor(name))
+def _given(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
+    """Scale and zero point; an observer, on or off, has them of the range that it has seen."""
+    if not work.args.schema.takes("running_min"):
+        return work.args.tensor("scale"), work.args.tensor("zero_point")
+    least, most = (_known(work, work.args.tensor(f"running_{end}")) for end in ("min", "max"))
+    ends = [int(work.args.value(n)) for n in ("quant_min", "quant_max")]
+    if not (np.isfinite([least, most]).all() and (least <= most).all()):
+        raise Refused("its observer has seen no range")
+    even = bool(work.args.value("symmetric_quant"))
+    scale, zero = chosen(least.reshape(-1), most.reshape(-1), *ends, symmetric=even)
+    return work.draft.constant(scale, "scale"), work.draft.constant(zero, "zero_point")
+
+
+def _known(work: Work, given: gs.Tensor) -> np.ndarray:
+    array = work.facts.array(given)
     if array is None:
-        raise Refused(f"`{name}` is known at run time only")
+        raise Refused(f"`{given.name}` is known at run time only")
     return array
 
 
@@ -124,18 +140,30 @@ def _check_observer(work: Work) -> None:
 
 
 def _where_on(work: Work, made: gs.Tensor, x: gs.Tensor) -> gs.Tensor:
-    name = next((n for n in _SWITCHES if work.args.schema.takes(n)), None)
-    if name is None:
+    known, name = _switch(work), _switch_of(work)
+    if name is None or known is True:
         return made
+    if known is False:
+        return x
     on = work.cast(work.args.tensor(name), BOOL)
-    known = work.facts.array(on)
-    if known is not None and known.size == 1:
-        return made if known.item() else x
     return work.where(work.draft.op("Reshape", on, work.axes([])), made, x)
 
 
-def _of_channel(work: Work, x: gs.Tensor, name: str) -> gs.Tensor:
-    value = work.cast(work.args.tensor(name), FLOAT)
+def _switch_of(work: Work) -> str | None:
+    return next((n for n in _SWITCHES if work.args.schema.takes(n)), None)
+
+
+def _switch(work: Work) -> bool | None:
+    """Whether it is switched on, where that is known; without a switch it is."""
+    name = _switch_of(work)
+    if name is None:
+        return True
+    known = work.facts.array(work.args.tensor(name))
+    return None if known is None or known.size != 1 else bool(known.item())
+
+
+def _of_channel(work: Work, x: gs.Tensor, given: gs.Tensor) -> gs.Tensor:
+    value = work.cast(given, FLOAT)
     axis = _axis(work)
     if axis is None:
         return work.draft.op("Reshape", value, work.axes([]))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.aten_math.doubles import erfcx_right
 from surgeon.builders.aten_math.reductions import reduce
 from surgeon.builders.aten_math.special import digamma, erfinv, from_nearest, lgamma, polynomial
 from surgeon.builders.aten_math.work import DOUBLE, FLOAT, Work, numpy_dtype
@@ -18,17 +19,6 @@ from surgeon.builders.aten_math.zetas import BERNOULLI, hurwitz
 from surgeon.builders.scalar_types import finfo
 from surgeon.rewrite import Refused
 
-# log(erfcx(x) / t) in Chebyshev polynomials of 4t - 2, where t = 2 / (2 + x) (W. Press et al.,
-# Numerical Recipes, 3rd edition, 2007, section 6.2.2).
-_ERFC = (
-    -1.3026537197817094, 6.4196979235649026e-1, 1.9476473204185836e-2, -9.561514786808631e-3,
-    -9.46595344482036e-4, 3.66839497852761e-4, 4.2523324806907e-5, -2.0278578112534e-5,
-    -1.624290004647e-6, 1.303655835580e-6, 1.5626441722e-8, -8.5238095915e-8, 6.529054439e-9,
-    5.059343495e-9, -9.91364156e-10, -2.27365122e-10, 9.6467911e-11, 2.394038e-12, -6.886027e-12,
-    8.94487e-13, 3.13092e-13, -1.12708e-13, 3.81e-16, 7.106e-15, -1.523e-15, -9.4e-17, 1.21e-16,
-    -2.8e-17,
-)  # fmt: skip
-_TERMS = {FLOAT: 12, DOUBLE: 28}
 # Where the integral gives way to the asymptotic series, its points, and the terms of the series.
 BESSEL = {FLOAT: (20.0, 12, 8), DOUBLE: (32.0, 20, 24)}
 # Polygamma's asymptotic series (DLMF 5.15.8) begins behind this many steps to the right.
@@ -39,24 +29,10 @@ _HIGHEST = 4  # derivative of digamma: of higher ones little is left between the
 _ROOT = math.sqrt(2)
 
 
-def _erfcx_right(work: Work, x: gs.Tensor) -> gs.Tensor:
-    """e^(x^2) erfc(x) of what is not negative, by Clenshaw's recurrence."""
-    dtype = work.dtype(x)
-    two = work.number(2, dtype)
-    t = work.op("Div", two, work.op("Add", x, 2.0))
-    y = work.op("Sub", work.op("Mul", t, 4.0), two)
-    last, before = work.number(0, dtype), work.number(0, dtype)
-    for k in range(_TERMS[dtype] - 1, 0, -1):
-        grown = work.op("Add", work.op("Sub", work.op("Mul", y, last), before), _ERFC[k])
-        last, before = grown, last
-    series = work.op("Mul", work.op("Add", work.op("Mul", y, last), _ERFC[0]), 0.5)
-    return work.op("Mul", t, work.op("Exp", work.op("Sub", series, before)))
-
-
 def erfcx(work: Work, x: gs.Tensor) -> gs.Tensor:
     """`special_erfcx`: on the left 2 e^(x^2) less the value on the right."""
     dtype = work.dtype(x)
-    right = _erfcx_right(work, work.op("Abs", x))
+    right = erfcx_right(work, work.op("Abs", x))
     twice = work.op("Mul", work.op("Exp", work.op("Mul", x, x)), 2.0)
     left = work.op("Less", x, work.number(0, dtype))
     return work.where(left, work.op("Sub", twice, right), right)
@@ -67,7 +43,7 @@ def normal_below(work: Work, x: gs.Tensor) -> gs.Tensor:
     dtype = work.dtype(x)
     size = work.op("Abs", x)
     half = work.op("Exp", work.op("Mul", work.op("Mul", x, x), -0.5))
-    tail = work.op("Mul", _erfcx_right(work, work.op("Div", size, _ROOT)), half)
+    tail = work.op("Mul", erfcx_right(work, work.op("Div", size, _ROOT)), half)
     tail = work.op("Mul", tail, 0.5)
     left = work.op("Less", x, work.number(0, dtype))
     y = work.where(left, tail, work.op("Sub", work.number(1, dtype), tail))
@@ -79,7 +55,7 @@ def log_normal_below(work: Work, x: gs.Tensor) -> gs.Tensor:
     """`special_log_ndtr`: on the left by the tail without its exponential."""
     dtype = work.dtype(x)
     size = work.op("Abs", x)
-    scaled = _erfcx_right(work, work.op("Div", size, _ROOT))
+    scaled = erfcx_right(work, work.op("Div", size, _ROOT))
     square = work.op("Mul", work.op("Mul", x, x), 0.5)
     left = work.op("Sub", work.op("Log", work.op("Mul", scaled, 0.5)), square)
     tail = work.op("Mul", work.op("Mul", scaled, work.op("Exp", work.op("Neg", square))), 0.5)
@@ -120,7 +96,7 @@ def _far_left(work: Work, p: gs.Tensor) -> gs.Tensor:
     twice = work.op("Mul", log, -2.0)
     z = work.op("Sqrt", work.op("Sub", twice, work.op("Log", work.op("Mul", twice, 2 * math.pi))))
     for _ in range(_NEWTON[dtype]):  # on z > 0, of the tail above it
-        scaled = _erfcx_right(work, work.op("Div", z, _ROOT))
+        scaled = erfcx_right(work, work.op("Div", z, _ROOT))
         square = work.op("Mul", work.op("Mul", z, z), 0.5)
         error = work.op(
             "Sub", work.op("Log", work.op("Mul", scaled, 0.5)), work.op("Add", square, log)

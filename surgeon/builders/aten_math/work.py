@@ -167,8 +167,23 @@ class Work:
         return _combine(dims, _combine(zeros, wrapped))
 
     def is_number(self, x: gs.Tensor) -> bool:
-        """Whether it is a Python number: exporters write these as 0-d constants of 64 bits."""
-        return self.facts.array(x) is not None and self.facts.of(x).dtype in (DOUBLE, INT64, BOOL)
+        """Whether it is a Python number.
+
+        Exporters write these as 0-d constants of 64 bits; where one is computed, the overload says.
+        """
+        if self.facts.array(x) is not None:
+            return self.facts.of(x).dtype in (DOUBLE, INT64, BOOL)
+        return any(x is number for number in self._numbers)
+
+    @cached_property
+    def _numbers(self) -> list[gs.Tensor]:
+        """What is given for a number, where the node says by which overload it was called."""
+        told = self.node.attrs.get("overload") if self.node.domain == "aten" else None
+        if not told or self.args.schema.overload != told:
+            return []
+        names = [p.name for p in self.args.schema.parameters if p.type == "number"]
+        given = [self.args.given.get(name) for name in names]
+        return [one for one in given if isinstance(one, gs.Tensor)]
 
     def together(self, *operands: gs.Tensor, floating: bool = False) -> tuple[int, list[gs.Tensor]]:
         """The common dtype, and the operands in it.

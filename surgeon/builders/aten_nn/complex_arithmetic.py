@@ -14,7 +14,6 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
 from surgeon.builders import parts
-from surgeon.builders.aten_nn.frames import frames_of
 from surgeon.builders.aten_nn.transforms import Complex
 from surgeon.rewrite import Draft, Refused
 
@@ -53,7 +52,7 @@ def certain(value: Value) -> Complex:
 
 
 def gives_complex(draft: Draft, node: gs.Node) -> bool:
-    """Whether `stft` gives complex values: it gave pairs of real ones, before it was asked."""
+    """Whether `stft` or `istft` does: the one gave pairs of real ones, before it was asked."""
     args = bind(node, draft.facts)
     return args.schema.takes("return_complex") and bool(args.value("return_complex"))
 
@@ -84,13 +83,6 @@ def alike(draft: Draft, value: Complex) -> Complex:
         draft.op("Expand", real, draft.op("Shape", imaginary)),
         draft.op("Expand", imaginary, draft.op("Shape", real)),
     )
-
-
-def short_time(draft: Draft, node: gs.Node) -> Complex:
-    """`stft`, where it gives complex frames."""
-    if not gives_complex(draft, node):
-        raise Refused("its frames are pairs of real numbers")
-    return frames_of(draft, bind(node, draft.facts))
 
 
 def polar(draft: Draft, node: gs.Node) -> Complex:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +31,22 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     turned,
 )
 from surgeon.builders.aten_nn.transforms import Complex
+from surgeon.builders.aten_shape.lists import LISTS, element, every_part
 from surgeon.builders.scalar_types import COMPLEX_TYPES, PARTS, number_of
 from surgeon.rewrite import Draft, Refused
 
 if TYPE_CHECKING:
     from surgeon.builders.aten_shape.call import Call
 
+UNPACKING = ("ListUnpack", "TupleUnpack")
+PLACES = ("__getitem__", "SequenceAt")
+# What writes values into others at places, and what it calls them.
+WRITES = (
+    *("index_put", "_index_put_impl", "index_copy", "index_add", "index_fill", "put"),
+    *("scatter", "scatter_add", "masked_scatter", "select_scatter", "slice_scatter"),
+    *("diagonal_scatter", "fill"),
+)
+WRITTEN = ("value", "values", "src", "source")
 _MOST_FACTORS = 16  # a product is so many nodes
 
 
@@ -74,14 +84,34 @@ def _call(draft: Draft, node: gs.Node, given: Mapping[str, Any]) -> Call:
 
 def split(draft: Draft, node: gs.Node, operands: Operands) -> list[Complex]:
     """`split`, `unbind` and kin, and `Split`: a value for each output."""
-    from surgeon.builders.aten_shape.lists import LISTS
-
     count, both = len(node.outputs), both_of(only(operands))
     if node.domain == "aten":
-        pieces = [LISTS[node.op](_call(draft, node, {"self": part}), count) for part in both]
-    else:
-        rest = node.inputs[1:]
-        pieces = [draft.op("Split", p, *rest, outputs=count, **node.attrs) for p in both]
+        return _pieces(draft, node, both, lambda call: LISTS[node.op](call, count))
+    pieces = [draft.op("Split", p, *node.inputs[1:], outputs=count, **node.attrs) for p in both]
+    return [Complex(*pair) for pair in zip(*pieces, strict=True)]
+
+
+def listed(draft: Draft, node: gs.Node, cut: gs.Node, value: Complex) -> list[Complex]:
+    """What a node reads of the list that an operator cuts of a value."""
+    if node.op in UNPACKING:
+        return _pieces(draft, cut, both_of(value), lambda c: LISTS[cut.op](c, len(node.outputs)))
+    if node.op not in PLACES:
+        return _pieces(draft, cut, both_of(value), every_part)
+    at = draft.facts.array(node.inputs[1])
+    if at is None:
+        raise Refused("which of the complex values of a list it reads is known at run time only")
+    return _pieces(draft, cut, both_of(value), lambda c: [element(c, int(at.item()))])
+
+
+def _pieces(
+    draft: Draft,
+    cut: gs.Node,
+    both: Iterable[gs.Tensor],
+    by: Callable[[Call], list[gs.Tensor]],
+) -> list[Complex]:
+    """The pieces of either part, by which the lowering for real values makes them."""
+    name = bind(cut, draft.facts).schema.parameters[0].name
+    pieces = [by(_call(draft, cut, {name: part})) for part in both]
     return [Complex(*pair) for pair in zip(*pieces, strict=True)]
 
 
@@ -165,6 +195,24 @@ def chosen(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     mask = parts.cast(draft, mask, onnx.TensorProto.BOOL)
     pairs = zip(both_of(first), both_of(second), strict=True)
     return alike(draft, Complex(*(draft.op("Where", mask, p, q) for p, q in pairs)))
+
+
+def written(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """A value with others written into it or added at places: on either part."""
+    args = bind(node, draft.facts)
+    if args.schema.takes("reduce"):
+        raise Refused("what it writes is multiplied by what is there, or compared with it")
+    like, new = in_one_precision(draft, *operands)
+    like = certain(like)
+    new = as_complex(draft, new, like)
+    if args.schema.takes("alpha"):
+        new = certain(scaled(draft, new, args.value("alpha")))
+    name = next(name for name in WRITTEN if args.has(name))
+    rest = {"alpha": draft.constant(np.array(1), "alpha")} if args.has("alpha") else {}
+    pairs = zip(both_of(like), both_of(new), strict=True)
+    return Complex(
+        *(by_lowering(draft, node, **{"self": p, name: q, **rest}) for p, q in pairs),
+    )
 
 
 def filled(draft: Draft, node: gs.Node, operands: Operands) -> Complex:

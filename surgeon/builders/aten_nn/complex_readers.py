@@ -13,6 +13,7 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     as_complex,
     both_of,
     in_one_precision,
+    number_like,
     paired,
     size,
 )
@@ -23,6 +24,7 @@ from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _JOINED = {"isnan": "Or", "isinf": "Or", "isfinite": "And"}
+_ASKED = ("any", "all", "nonzero", "argwhere")
 _COMPARED = ("eq", "ne")
 
 
@@ -55,6 +57,14 @@ def _either(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
     return draft.op(_JOINED[node.op], *both)
 
 
+def _asked(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
+    """What is asked of where a value is not 0."""
+    zero = number_like(draft, value, 0)
+    both = [draft.op("Equal", part, zero) for part in both_of(value)]
+    there = draft.op("Not", draft.op("And", *both))
+    return moves.by_lowering(draft, node, self=there)
+
+
 def _compared(draft: Draft, node: gs.Node) -> gs.Tensor:
     """`eq` and `ne`, of which one side may be real."""
     args = bind(node, draft.facts)
@@ -77,6 +87,7 @@ _READERS: Mapping[str, Callable[[Draft, gs.Node, Complex], Any]] = {
     "angle": angle,
     **dict.fromkeys(("linalg_vector_norm", "linalg_norm", "norm", "frobenius_norm"), _norm),
     **dict.fromkeys(_JOINED, _either),
+    **dict.fromkeys(_ASKED, _asked),
 }
 
 

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.arguments import Arguments, bind
+from surgeon.arguments import bind, maker_of_list
 from surgeon.builders import parts
 from surgeon.builders.aten_nn import complex_arithmetic as arithmetic
 from surgeon.builders.aten_nn import complex_functions as functions
 from surgeon.builders.aten_nn import complex_moves as moves
 from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, only
-from surgeon.builders.aten_nn.transforms import Complex, transform
-from surgeon.builders.parts import Length
+from surgeon.builders.aten_nn.frames import frames_of
+from surgeon.builders.aten_nn.overlaps import signal_of
+from surgeon.builders.aten_nn.transforms import Complex, axes_of, norm_of, transform
 from surgeon.builders.scalar_types import COMPLEX_TYPES, PARTS, number_of
 from surgeon.links import maker_of
 from surgeon.rewrite import Draft, Refused
@@ -25,10 +26,11 @@ _SUMS = ("add", "sub", "rsub", "Add", "Sub")
 _PRODUCTS, _QUOTIENTS, _POWERS = ("mul", "Mul"), ("div", "Div"), ("pow", "Pow")
 _TWO_SIDED = (*_SUMS, *_PRODUCTS, *_QUOTIENTS, *_POWERS)
 _PADS = ("pad", "constant_pad_nd")
-_SAME = ("resolve_conj", "resolve_neg", "clone", "contiguous", "Identity")
+_SAME = tuple("resolve_conj resolve_neg clone contiguous detach alias positive Identity".split())
 _SINGLE = ("fft_fft", "fft_ifft", "fft_rfft", "fft_ihfft")
 _KINDS = ("fft", "ifft", "rfft", "ihfft")
 _SEVERAL = tuple(f"fft_{kind}{n}" for kind in _KINDS for n in ("2", "n"))
+_FRAMED = ("stft", "istft")
 _NAMED = ("_fft_r2c", "_fft_c2c")
 # What puts elements elsewhere, or adds some up: the same on either part.
 _STANDARD = tuple(
@@ -39,8 +41,8 @@ _MOVES = tuple(
     "view reshape _unsafe_view view_as flatten unflatten permute transpose swapaxes swapdims "
     "movedim moveaxis t numpy_T mT unsqueeze squeeze expand expand_as broadcast_to repeat tile "
     "repeat_interleave select slice narrow flip roll rot90 unfold fft_fftshift fft_ifftshift "
-    "index index_select gather take take_along_dim tril triu diag diagonal linalg_diagonal "
-    "diag_embed trace diff sum mean cumsum".split()
+    "index index_select masked_select gather take take_along_dim tril triu diag diagonal "
+    "linalg_diagonal diag_embed trace diff sum mean cumsum".split()
 )
 _SPLITS = (
     *("split", "split_with_sizes", "split_copy", "chunk", "unbind", "tensor_split"),
@@ -55,7 +57,7 @@ _INVERSES = ("linalg_inv", "inverse")
 _OPERANDS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(_JOINS, ("tensors",)),
     "where": ("self", "other"),
-    "masked_fill": ("self", "value"),
+    **dict.fromkeys(("masked_fill", *moves.WRITES), ("self", *moves.WRITTEN)),
     "linear": ("input", "weight", "bias"),
     "addmm": ("self", "mat1", "mat2"),
     "baddbmm": ("self", "batch1", "batch2"),
@@ -97,8 +99,10 @@ def complex_of(draft: Draft, tensor: gs.Tensor) -> Complex:
     known: dict[int, Complex] = draft.findings.setdefault("parts", {})
     for at in _operands_first(tensor, behind, known):
         node = _known_maker(at)
-        if node is not None and node.op in _SPLITS:
-            made = moves.split(draft, node, _operands(draft, at))
+        several = node is not None and node.op in (*_SPLITS, *moves.UNPACKING)
+        if node is not None and several and maker_of_list(at) is None:
+            operands = _operands(draft, at)
+            made = moves.split(draft, node, operands) if node.op in _SPLITS else operands
             known.update(zip(map(id, node.outputs), made, strict=True))
         else:
             known[id(at)] = _parts_of(draft, at)
@@ -138,7 +142,8 @@ def _parts_of(draft: Draft, tensor: gs.Tensor) -> Complex:
 def _known_maker(tensor: gs.Tensor) -> gs.Node | None:
     """The node that makes it, where it is of a domain whose operators are known."""
     node = maker_of(tensor)
-    return node if node is not None and (node.domain or "") in ("aten", "", "ai.onnx") else None
+    domains = ("aten", "prim", "", "ai.onnx")
+    return node if node is not None and (node.domain or "") in domains else None
 
 
 def _is_made(draft: Draft, tensor: gs.Tensor) -> bool:
@@ -148,7 +153,7 @@ def _is_made(draft: Draft, tensor: gs.Tensor) -> bool:
 
 
 def _gives_complex(draft: Draft, node: gs.Node) -> bool:
-    if node.op == "stft":
+    if node.op in _FRAMED:
         return arithmetic.gives_complex(draft, node)
     return node.op not in _OF_A_DTYPE or bool(_dtype_of_parts(draft, node))
 
@@ -161,8 +166,10 @@ def _constant(draft: Draft, tensor: gs.Tensor) -> Any:
 def _followed(draft: Draft, tensor: gs.Tensor) -> list[gs.Tensor]:
     """The operands of its node that may be complex, where it is so if one of them is."""
     node = _known_maker(tensor)
-    if node is None or (node.op not in _FOLLOWS and node.op not in _SPLITS):
+    if node is None or not (node.op in _FOLLOWS or node.op in _SPLITS or _cut_before(node)):
         return []
+    if (cut := _cut_before(node)) is not None:
+        return list(cut.inputs[:1])
     names = _OPERANDS.get(node.op)
     if names is None or node.domain != "aten":
         return list(node.inputs[_PLACES.get(node.op, _FIRST)])
@@ -176,8 +183,18 @@ def _followed(draft: Draft, tensor: gs.Tensor) -> list[gs.Tensor]:
 
 def _operands(draft: Draft, tensor: gs.Tensor) -> list[Complex | gs.Tensor]:
     """What its node is of, the complex ones in their parts."""
+    if (node := _known_maker(tensor)) is not None and (cut := _cut_before(node)) is not None:
+        return moves.listed(draft, node, cut, complex_of(draft, cut.inputs[0]))
     behind = [_real_behind(draft, t) for t in _followed(draft, tensor)]
     return [complex_of(draft, t) if is_complex(draft, t) else t for t in behind]
+
+
+def _cut_before(node: gs.Node) -> gs.Node | None:
+    """The operator that cuts a value into the list whose elements a node is of."""
+    if not node.inputs or node.op not in (*moves.UNPACKING, *moves.PLACES, *_JOINS):
+        return None
+    cut = maker_of_list(node.inputs[0])
+    return cut if cut is not None and cut.op in _SPLITS else None
 
 
 def _real_behind(draft: Draft, tensor: gs.Tensor) -> gs.Tensor:
@@ -218,17 +235,6 @@ def _transform(draft: Draft, node: gs.Node) -> Complex:
     return value
 
 
-# What a transform is multiplied by (c10 fft_norm_mode: nothing, by the root of n, by n), as
-# PyTorch's word for it in each direction.
-_FORWARD = (None, "ortho", "forward")
-_BACKWARD = ("forward", "ortho", None)
-
-
-def norm_of(args: Arguments, *, inverse: bool) -> str | None:
-    """The word for a number that says how a transform is normalised."""
-    return (_BACKWARD if inverse else _FORWARD)[int(args.value("normalization"))]
-
-
 def _named_transform(draft: Draft, node: gs.Node) -> Complex:
     """`_fft_r2c` (self, dim, normalization, onesided) and `_fft_c2c` (..., forward)."""
     args = bind(node, draft.facts)
@@ -255,26 +261,11 @@ def value_of(draft: Draft, x: gs.Tensor) -> Complex:
     return Complex(x, None)
 
 
-def axes_of(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, Length | None]]:
-    """The axes from 0, each with the number of elements that is asked for."""
-    rank = parts.rank_of(draft, value.real)
-    if args.schema.takes("n"):
-        size = parts.lengths_given(draft, args, "n", 1)[0] if args.has("n") else None
-        return [(int(args.value("dim")) % rank, size)]
-    given, asked = args.value("s"), args.value("dim")
-    sizes = None if given is None else parts.per_axis(given, len(np.ravel(given)), "s")
-    if asked is None:
-        axes = list(range(rank - (rank if sizes is None else len(sizes)), rank))
-    else:
-        axes = [int(axis) % rank for axis in np.ravel(asked)]
-    if sizes is None:
-        return [(axis, None) for axis in axes]
-    if len(sizes) != len(axes):
-        raise Refused(f"`s` has {len(sizes)} numbers for {len(axes)} axes")
-    return [
-        (a, None if n == -1 else parts.constant_length(draft, n))
-        for a, n in zip(axes, sizes, strict=True)
-    ]
+def _short_time(draft: Draft, node: gs.Node) -> Complex:
+    """`stft` and `istft`, where they give complex values."""
+    args = bind(node, draft.facts)
+    value = value_of(draft, args.tensor("self"))
+    return (frames_of if node.op == "stft" else signal_of)(draft, args, value)
 
 
 # ------------------------------------------------------------------- values of a complex dtype
@@ -327,7 +318,7 @@ _MADE: Mapping[str, Callable[[Draft, gs.Node], Complex]] = {
     "view_as_complex": arithmetic.viewed,
     "complex": arithmetic.joined,
     "polar": arithmetic.polar,
-    "stft": arithmetic.short_time,
+    **dict.fromkeys(_FRAMED, _short_time),
     **dict.fromkeys(_CASTS, _typed),
     **dict.fromkeys(_FILLS, _filled),
     **dict.fromkeys((*_SINGLE, *_SEVERAL), _transform),
@@ -347,6 +338,7 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     "prod": moves.multiplied,
     **dict.fromkeys(_JOINS, moves.joined),
     **dict.fromkeys(("where", "Where", "masked_fill"), moves.chosen),
+    **dict.fromkeys(moves.WRITES, moves.written),
     **dict.fromkeys(("zeros_like", "ones_like", "full_like"), moves.filled),
     **dict.fromkeys(("new_zeros", "new_ones", "new_full"), moves.filled),
     **dict.fromkeys(_PADS, _padded),
@@ -361,6 +353,7 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     "linalg_solve": moves.solved,
     **dict.fromkeys(_INVERSES, moves.inverted),
     "Concat": moves.end_to_end,
+    **dict.fromkeys(moves.PLACES, moves.same),
 }
 
 

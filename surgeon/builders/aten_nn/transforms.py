@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon.arguments import Arguments
 from surgeon.builders import parts
 from surgeon.builders.parts import Array, Length
 from surgeon.rewrite import Draft, Refused
@@ -28,6 +29,39 @@ def scale_of(norm: Any, size: int, *, inverse: bool) -> float:
         return 1.0 / math.sqrt(size)
     divides = inverse if norm in (None, "backward") else not inverse
     return 1.0 / size if divides else 1.0
+
+
+# What a transform is multiplied by (c10 fft_norm_mode: nothing, by the root of n, by n), as
+# PyTorch's word for it in each direction.
+_FORWARD = (None, "ortho", "forward")
+_BACKWARD = ("forward", "ortho", None)
+
+
+def norm_of(args: Arguments, *, inverse: bool) -> str | None:
+    """The word for a number that says how a transform is normalised."""
+    return (_BACKWARD if inverse else _FORWARD)[int(args.value("normalization"))]
+
+
+def axes_of(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, Length | None]]:
+    """The axes from 0, each with the number of elements that is asked for."""
+    rank = parts.rank_of(draft, value.real)
+    if args.schema.takes("n"):
+        size = parts.lengths_given(draft, args, "n", 1)[0] if args.has("n") else None
+        return [(int(args.value("dim")) % rank, size)]
+    given, asked = args.value("s"), args.value("dim")
+    sizes = None if given is None else parts.per_axis(given, len(np.ravel(given)), "s")
+    if asked is None:
+        axes = list(range(rank - (rank if sizes is None else len(sizes)), rank))
+    else:
+        axes = [int(axis) % rank for axis in np.ravel(asked)]
+    if sizes is None:
+        return [(axis, None) for axis in axes]
+    if len(sizes) != len(axes):
+        raise Refused(f"`s` has {len(sizes)} numbers for {len(axes)} axes")
+    return [
+        (a, None if n == -1 else parts.constant_length(draft, n))
+        for a, n in zip(axes, sizes, strict=True)
+    ]
 
 
 def waves(rows: int, columns: int, size: int) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from surgeon.builders.aten_scripts.changes import changed_list
 from surgeon.builders.aten_scripts.dictionaries import dictionary_entry, dictionary_value
+from surgeon.builders.aten_scripts.functions import number_function
 from surgeon.builders.aten_scripts.lists import made_list, read_list, same_list, typed_list
 from surgeon.builders.aten_scripts.scalars import script_scalar, uninitialized
 from surgeon.builders.aten_scripts.stacked import stacked_read
@@ -14,6 +15,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "dictionary_entry": dictionary_entry,
     "dictionary_value": dictionary_value,
     "made_list": made_list,
+    "number_function": number_function,
     "read_list": read_list,
     "same_list": same_list,
     "script_scalar": script_scalar,

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.arguments import bind
+from surgeon.arguments import bind, maker_of_list
 from surgeon.bodies.listed import elements
 from surgeon.builders.aten_scripts.dictionaries import entries, of_key
 from surgeon.builders.aten_scripts.operands import (
@@ -28,16 +28,17 @@ from surgeon.builders.aten_scripts.operands import (
     within,
 )
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
-from surgeon.builders.aten_shape.lists import LISTS
+from surgeon.builders.aten_shape.lists import LISTS, element, every_part
 from surgeon.builders.aten_shape.slices import select
 from surgeon.builders.bench import Bench, operand
+from surgeon.builders.scalar_types import PARTS
 from surgeon.facts.fact import FIRST_STATE
 from surgeon.facts.sequences import carried
 from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
-_MOST_PIECES = 64
+_CUT = frozenset({"unbind", "chunk", "split", "split_with_sizes"})  # as SplitToSequence does
 _LISTS_AS_THEY_ARE = 14  # the opset whose Identity takes lists
 _FROM_THE_END = 11  # the opset whose Gather takes places below 0
 
@@ -53,29 +54,21 @@ def made_list(draft: Draft, match: Match) -> gs.Tensor:
         if c.opset < FIRST_SEQUENCES:
             raise Refused("ONNX has lists from opset 11 on")
         return sequence(c, list(node.inputs))
-    if len(node.outputs) > 1 or "_outputs" in node.attrs:
+    if maker_of_list(made) is None:
         raise Refused("it gives its parts one by one")
+    if c.facts.of(node.inputs[0]).dtype in PARTS:
+        raise Refused("it cuts complex values, of which there are no sequences")
     if c.opset < FIRST_SEQUENCES:
         if not readers & (STACKED | WHOLE):
             raise Refused("its parts are taken at places that are known")
-        return sequence(c, _pieces(Call(draft, node)))
+        return sequence(c, every_part(Call(draft, node)))
     # the elements of an axis are taken from there
     needed = WHOLE if node.op == "unbind" else WHOLE | PLACES | LENGTHS
     if not readers & needed and not draft.surgery.is_output(made):
         raise Refused("nothing that reads it needs a list")
+    if node.op not in _CUT:
+        return sequence(c, every_part(Call(draft, node)))
     return _parts(Call(draft, node))
-
-
-def _pieces(c: Call) -> list[gs.Tensor]:
-    """The parts one by one, where it is known how many there are."""
-    x = c.tensor()
-    length = c.size(x, c.axis(c.integer("dim"), c.rank(x)))
-    if not isinstance(length, int):
-        raise Refused(f"how many parts {length.dim} elements have is known at run time only")
-    pieces = LISTS[c.node.op](c, length)
-    if len(pieces) > _MOST_PIECES:
-        raise Refused(f"it has {len(pieces)} parts, of which one is taken at run time")
-    return pieces
 
 
 def _parts(c: Call) -> gs.Tensor:
@@ -113,6 +106,12 @@ def _unbound(tensor: gs.Tensor) -> gs.Node | None:
     """The `unbind` that makes a list, whose elements are those of an axis."""
     made = maker_of(tensor)
     return made if made is not None and (made.domain, made.op) == ("aten", "unbind") else None
+
+
+def _maker(tensor: gs.Tensor) -> gs.Node | None:
+    """The operator that makes a list of parts."""
+    made = maker_of_list(tensor)
+    return made if made is not None and made.op in LISTS else None
 
 
 def read_list(draft: Draft, match: Match) -> gs.Tensor:
@@ -153,6 +152,8 @@ def _length(c: Bench, listed: gs.Tensor) -> gs.Tensor:
         axis = c.axis(int(args.value("dim")), c.rank(x))
         made = c.op("Gather", c.op("Shape", x), c.number(axis, TYPE.INT64), axis=0)
         return made
+    if (maker := _maker(listed)) is not None:
+        return c.number(len(every_part(Call(c.draft, maker))), TYPE.INT64)
     if not c.facts.of(listed).rank:
         raise Refused(NO_LIST)
     # of a tensor as of a list of numbers, the length of the first axis
@@ -180,6 +181,8 @@ def _element(c: Bench, node: gs.Node) -> gs.Tensor:
             raise Refused("it has this form already")
         made = c.op("SequenceAt", as_sequence(c, listed), scalar(c, required(node, 1), TYPE.INT64))
         return made
+    if at is not None and (maker := _maker(listed)) is not None:
+        return element(Call(c.draft, maker), at)
     if not is_numbers(c, listed):
         raise Refused(NO_LIST)
     if c.opset < _FROM_THE_END and (at is None or at < 0):

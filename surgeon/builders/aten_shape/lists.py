@@ -23,6 +23,7 @@ from surgeon.rewrite import Draft, Refused
 MOST_PARTS = 32  # as many outputs as the recipe's pattern names
 
 MOST_SLOPES = 8
+_MOST_PIECES = 64  # that a list is made of
 
 
 def _even(length: Size | int, parts: int) -> list[int]:
@@ -245,6 +246,65 @@ def _part(c: Call, x: gs.Tensor, length: Size, index: int) -> gs.Tensor:
     return c.slice(x, axis, c.mul(each, index), c.mul(each, index + 1))
 
 
+def every_part(c: Call) -> list[gs.Tensor]:
+    """All elements of the list that an operator makes.
+
+    Raises:
+        Refused: How many it has is known at run time only, or they are many.
+    """
+    found = LISTS[c.node.op](c, _count(c))
+    if len(found) > _MOST_PIECES:
+        raise Refused(f"it has {len(found)} parts, of which one is taken at run time")
+    return found
+
+
+def _count(c: Call) -> int:
+    """How many elements it has, where the operator has to be told."""
+    kind = c.node.op
+    if kind in ("nonzero_numpy", "where"):
+        return max(c.rank(c.tensor("condition" if kind == "where" else "self")), 1)
+    if kind in ("tensor_split", *_SPLIT_ALONG):
+        return _sections(c)
+    if kind in _BY_THEMSELVES and kind != "unbind":
+        return 0
+    x = c.tensor()
+    length = c.size(x, c.axis(c.integer("dim"), c.rank(x)))
+    if not isinstance(length, int):
+        raise Refused(f"how many parts {length.dim} elements have is known at run time only")
+    return length
+
+
+def _sections(c: Call) -> int:
+    name = c.args.schema.parameters[1].name
+    given = c.args.given[name]
+    if name != "indices" and isinstance(given, gs.Tensor) and c.rank(given) == 0:
+        number = c.scalar(given)
+        if isinstance(number, int):
+            return number
+    elif isinstance(given, list):
+        return len(given) + 1
+    elif given is not None and (shape := c.shape(given)) and isinstance(shape[0], int):
+        return shape[0] + 1
+    raise Refused("how many parts it makes is known at run time only")
+
+
+def element(c: Call, index: int) -> gs.Tensor:
+    """One element of the list that an operator makes; counted from the end where it is below 0.
+
+    Raises:
+        Refused: There is none, or which it is is known at run time only.
+    """
+    if index >= 0 and c.node.op not in _BY_THEMSELVES:
+        x = c.tensor()
+        length = c.size(x, c.axis(c.integer("dim"), c.rank(x)))
+        if not isinstance(length, int):
+            return _part(c, x, length, index)
+    parts = every_part(c) if index < 0 else LISTS[c.node.op](c, index + 1)
+    if not -len(parts) <= index < len(parts):
+        raise Refused(f"its list has {len(parts)} elements")
+    return parts[index]
+
+
 def list_element(draft: Draft, match: Match) -> gs.Tensor:
     """`SequenceAt` on the list that an ATen operator makes."""
     source, position = match.values["list"], match.values["position"]
@@ -254,19 +314,9 @@ def list_element(draft: Draft, match: Match) -> gs.Tensor:
     array = draft.facts.array(position)
     if producer is None or producer.domain != "aten" or producer.op not in LISTS:
         raise Refused("no ATen operator makes its list")
-    if array is None or array.item() < 0:
-        raise Refused("its position is not known, or counts from the end")
-    index = int(array.item())
-    call = Call(draft, producer)
-    if producer.op not in _BY_THEMSELVES:
-        x = call.tensor()
-        length = call.size(x, call.axis(call.integer("dim"), call.rank(x)))
-        if not isinstance(length, int):
-            return _part(call, x, length, index)
-    parts = LISTS[producer.op](call, index + 1)
-    if index >= len(parts):
-        raise Refused(f"its list has {len(parts)} elements")
-    return parts[index]
+    if array is None:
+        raise Refused("its position is not known")
+    return element(Call(draft, producer), int(array.item()))
 
 
 def slope(draft: Draft, match: Match) -> Any:

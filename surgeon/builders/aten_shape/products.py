@@ -7,10 +7,12 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import TYPE, Call
+from surgeon.arguments import Arguments
+from surgeon.builders.aten_shape.call import NARROW, TYPE, Call
 from surgeon.builders.aten_shape.lists import mesh
 from surgeon.builders.bench import Size
 from surgeon.builders.contraction import contract, parse, product
+from surgeon.builders.scalar_types import promote
 from surgeon.facts.kinds import FLOATS
 from surgeon.links import maker_of
 from surgeon.rewrite import Refused
@@ -294,22 +296,43 @@ def _conv_tbc(c: Call) -> gs.Tensor:
     return c.permute(made, [2, 0, 1])
 
 
+def _of_narrow(lowering: Callable[[Call], gs.Tensor]) -> Callable[[Call], gs.Tensor]:
+    """The same of integers of 8 and 16 bits, by way of int32: sums of products wrap alike."""
+
+    def run(c: Call) -> gs.Tensor:
+        types = {p.name: p.type for p in c.args.schema.parameters}
+        operands = {
+            name: given
+            for name, given in c.args.given.items()
+            if isinstance(given, gs.Tensor) and types[name] == "Tensor"
+        }
+        kinds = {c.facts.of(x).dtype for x in operands.values()}
+        if not kinds <= NARROW:
+            return lowering(c)
+        wide = {name: c.cast(x, TYPE.INT32) for name, x in operands.items()}
+        c.args = Arguments(c.args.schema, {**c.args.given, **wide}, c.facts)
+        return c.cast(lowering(c), promote(*kinds))
+
+    return run
+
+
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv", "linalg_matmul"), _matmul),
     "_int_mm": _integer_product,
     **dict.fromkeys(("dot", "vdot", "inner"), _dot),
-    **dict.fromkeys(("outer", "ger"), _outer),
+    **dict.fromkeys(("outer", "ger"), _of_narrow(_outer)),
     **dict.fromkeys(
-        ("addmm", "addmv", "baddbmm", "addbmm", "addr", "_addmm_activation"), _add_product
+        ("addmm", "addmv", "baddbmm", "addbmm", "addr", "_addmm_activation"),
+        _of_narrow(_add_product),
     ),
-    "linear": _linear,
+    "linear": _of_narrow(_linear),
     **dict.fromkeys(("chain_matmul", "linalg_multi_dot"), _chain),
     "einsum": _einsum,
     "tensordot": _tensordot,
     "bilinear": _bilinear,
     "_trilinear": _trilinear,
     "_compute_linear_combination": _combination,
-    **dict.fromkeys(("cross", "linalg_cross"), _cross),
+    **dict.fromkeys(("cross", "linalg_cross"), _of_narrow(_cross)),
     "cartesian_prod": _cartesian_prod,
     "conv_tbc": _conv_tbc,
 }

@@ -127,9 +127,46 @@ def fake_quantize_observed(
         raise Unsuited("its observer is on")
     if not np.any(fake_quant_on):
         return self
+    # which are chosen anew each time, whatever the file holds, and whether it observes or not
+    ends = zip(np.ravel(running_min), np.ravel(running_max), strict=True)
+    pairs = [_of_range(a, b, quant_min, quant_max, symmetric_quant) for a, b in ends]
+    steps = np.array([step for step, _ in pairs], np.float32)
+    zeros = np.array([zero for _, zero in pairs], np.int32)
     if per_row_fake_quant:
-        return fake_quantize_channels(self, scale, zero_point, ch_axis, quant_min, quant_max)
-    return fake_quantize(self, np.ravel(scale)[0], np.ravel(zero_point)[0], quant_min, quant_max)
+        return fake_quantize_channels(self, steps, zeros, ch_axis, quant_min, quant_max)
+    return fake_quantize(self, steps[0], zeros[0], quant_min, quant_max)
+
+
+def _of_range(least: Any, most: Any, low: int, high: int, symmetric: bool) -> tuple[float, int]:
+    """The width of a step and the level of 0 for values of a range, which is widened to hold 0."""
+    if not least <= most or np.isinf(least) or np.isinf(most):
+        raise Unsuited(f"its observer has seen the range from {least} to {most}")
+    levels = high - low
+    if symmetric and least < 0 < most:
+        below, above = levels // 2 + 1, levels // 2
+        step = max(float(-least / np.float32(below)), float(most / np.float32(above)))
+        least, most, zero = np.float32(-step * below), np.float32(step * above), (low + high) / 2
+    else:
+        least, most, zero = min(least, np.float32(0)), max(most, np.float32(0)), None
+    step = (float(most) - float(least)) / levels
+    with np.errstate(over="ignore", divide="ignore"):
+        step = 0.1 if np.isinf(1 / np.float32(step)) else step
+    smallest = float(np.float32(6.1e-5))
+    if step < smallest:  # the range grows with it
+        by = np.float32(smallest) / np.float32(step)
+        if least == 0:
+            most = np.float32(smallest) * np.float32(levels)
+        elif most == 0:
+            least = -np.float32(smallest) * np.float32(levels)
+        else:
+            least, most = least * by, most * by
+        step = smallest
+    if zero is None:
+        held = float(np.float32(step))
+        first, last = float(least) / held, float(most) / held
+        is_first = abs(low) + abs(first) < abs(high) + abs(last)
+        zero = low - first if is_first else high - last
+    return step, round(min(max(zero, low), high))
 
 
 def gcd(self: Any, other: Any) -> Array:

@@ -12,12 +12,19 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_types import common, cut, reduced
-from surgeon.reference.operators.precision import Array, Row, wide
+from surgeon.reference.operators.precision import Array, Row, is_float, wide
 
 
 def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """What floats a loss of this dtype comes in."""
     return np.dtype(np.float32) if dtype.kind in "biu" else dtype
+
+
+def _is(target: Array, number: int) -> Array:
+    """Truth values are compared as integers; to unsigned ones -1 is 255."""
+    if target.dtype == np.bool_:
+        target = target.astype(np.int64)
+    return np.asarray(target == np.asarray(number).astype(target.dtype))
 
 
 def cosine_embedding_loss(
@@ -29,7 +36,9 @@ def cosine_embedding_loss(
     lengths = np.sqrt(((a * a).sum(-1) + 1e-12) * ((b * b).sum(-1) + 1e-12))
     cosine = (a * b).sum(-1) / lengths
     choices = [1 - cosine, np.clip(cosine - margin, 0, None)]
-    return reduced(np.select([target == 1, target == -1], choices, 0.0), reduction, _real(dtype))
+    return reduced(
+        np.select([_is(target, 1), _is(target, -1)], choices, 0.0), reduction, _real(dtype)
+    )
 
 
 def margin_ranking_loss(
@@ -44,15 +53,18 @@ def margin_ranking_loss(
 
 def hinge_embedding_loss(self: Array, target: Array, margin: float, reduction: int) -> Array:
     x = wide(self)
-    near = np.where(target == 1, x, 0.0)
-    far = np.where(target == -1, np.clip(margin - x, 0, None), 0.0)
-    other = np.where((target != 1) & (target != -1), x + np.clip(margin - x, 0, None), 0.0)
+    like, unlike = _is(target, 1), _is(target, -1)
+    near = np.where(like, x, 0.0)
+    far = np.where(unlike, np.clip(margin - x, 0, None), 0.0)
+    other = np.where(~like & ~unlike, x + np.clip(margin - x, 0, None), 0.0)
     return reduced(near + far + other, reduction, self.dtype)
 
 
 def soft_margin_loss(self: Array, target: Array, reduction: int) -> Array:
-    x, y, dtype = common(self, target)
-    return reduced(np.logaddexp(0, -x * y), reduction, dtype)
+    if not is_float(self):
+        raise Unsuited(f"of {self.dtype.name}")
+    x, y = wide(self), target.astype(self.dtype).astype(np.float64)
+    return reduced(np.logaddexp(0, -x * y), reduction, self.dtype)
 
 
 def multi_margin_loss(
@@ -86,7 +98,8 @@ def poisson_nll_loss(
     input: Array, target: Array, log_input: bool, full: bool, eps: float, reduction: int
 ) -> Array:
     x, y, dtype = common(input, target)
-    if dtype == np.bool_:
+    truths = [one.dtype == np.bool_ for one in (input, target)]
+    if all(truths) or (truths[0] and not log_input) or (truths[1] and full):
         raise Unsuited("PyTorch subtracts no booleans")
     both, x, y = (y * x).astype(np.float64), x.astype(np.float64), y.astype(np.float64)
     errors = np.exp(x) - both if log_input else x - y * np.log(x + eps)

@@ -40,7 +40,9 @@ def huber_loss(self: Array, target: Array, reduction: int, delta: float) -> Arra
     a, b, dtype = common(self, target)
     apart = np.abs(a - b)
     errors = np.where(apart <= delta, 0.5 * apart**2, delta * (apart - 0.5 * delta))
-    return reduced(errors, reduction, dtype)
+    if not is_float(self):
+        raise Unsuited(f"of {dtype.name}")
+    return reduced(errors, reduction, self.dtype)  # which PyTorch writes it into
 
 
 def kl_div(self: Array, target: Array, reduction: int, log_target: bool) -> Array:
@@ -62,6 +64,7 @@ def binary_cross_entropy_with_logits(
     x, y, dtype = common(self, target)
     positive = 1.0 if pos_weight is None else pos_weight.astype(np.float64)
     errors = positive * y * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x)
+    dtype = target.dtype if is_float(target) else dtype  # as 1 - y is, and all is written there
     return reduced(errors if weight is None else errors * weight, reduction, dtype)
 
 

@@ -218,7 +218,8 @@ def _old(name: str) -> Callable[..., Array]:
 
 
 def _window(window: Array | None, width: int | None, size: int) -> Array:
-    values = np.ones(width or size) if window is None else window.astype(np.float64)
+    values = np.ones(width or size) if window is None else window
+    values = values.astype(np.complex128 if np.iscomplexobj(values) else np.float64)
     if values.shape != (width or size,):
         raise Unsuited(f"a window of shape {list(values.shape)}")
     before = (size - len(values)) // 2
@@ -247,7 +248,10 @@ def stft(
     weights = _window(window, win_length, n_fft)
     starts = range(0, self.shape[-1] - n_fft + 1, hop)
     frames = np.stack([self[..., at : at + n_fft] * weights for at in starts], axis=-1)
-    whole = onesided is not None and not onesided
+    is_complex = np.iscomplexobj(frames)
+    if is_complex and onesided:
+        raise Unsuited("half of the frequencies of complex values")
+    whole = is_complex or (onesided is not None and not onesided)
     function = np.fft.fft if whole else np.fft.rfft
     found = _like(function(frames, axis=-2, norm="ortho" if normalized else None), self)
     return found if return_complex else view_as_real(found)
@@ -287,19 +291,21 @@ def istft(
     length: int | None,
     return_complex: bool,
 ) -> Array:
-    if not np.iscomplexobj(self) or return_complex:
-        raise Unsuited(f"its input is {self.dtype.name}")
+    if not np.iscomplexobj(self) or (window is not None and np.iscomplexobj(window)):
+        raise Unsuited(f"its input is {self.dtype.name}, or its window complex")
     hop = hop_length or n_fft // 4
     weights = _window(window, win_length, n_fft)
     half = self.shape[-2] != n_fft if onesided is None else onesided
     norm = "ortho" if normalized else None
-    if half:
-        frames = np.fft.irfft(self, n_fft, axis=-2, norm=norm)  # type: ignore[arg-type]
-    else:
-        frames = np.fft.ifft(self, n_fft, axis=-2, norm=norm).real  # type: ignore[arg-type]
+    if self.shape[-2] != (n_fft // 2 + 1 if half else n_fft) or (half and return_complex):
+        raise Unsuited(f"{self.shape[-2]} frequencies of frames of {n_fft}")
+    function: Callable[..., Array] = np.fft.ifft
+    if not return_complex:  # which reads the first half of them, whatever there is
+        self, function = self[..., : n_fft // 2 + 1, :], np.fft.irfft
+    frames = function(self, n_fft, axis=-2, norm=norm)
     count = self.shape[-1]
     total = n_fft + hop * (count - 1)
-    y, envelope = np.zeros((*self.shape[:-2], total)), np.zeros(total)
+    y, envelope = np.zeros((*self.shape[:-2], total), frames.dtype), np.zeros(total)
     for index in range(count):
         at = slice(index * hop, index * hop + n_fft)
         y[..., at] += frames[..., index] * weights

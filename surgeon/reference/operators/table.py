@@ -36,6 +36,7 @@ from surgeon.reference.operators import (
     linear_algebra,
     margins,
     normalisation,
+    numbers_alone,
     packed_factors,
     packing,
     pooling,
@@ -99,6 +100,7 @@ _TABLES = (
     vision.TABLE,
     whole.TABLE,
     writes.TABLE,
+    numbers_alone.TABLE,  # behind those of tensors, for nodes that do not say which they are
 )
 
 
