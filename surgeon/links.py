@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import onnx_graphsurgeon as gs
 
@@ -60,6 +60,32 @@ def constants_of(graph: gs.Graph) -> Iterator[gs.Constant]:
             seen.add(id(tensor))
             if getattr(tensor, "home", None) is graph:
                 yield tensor
+
+
+def producers_first(
+    nodes: Sequence[gs.Node], reads: Callable[[gs.Node], Iterable[gs.Tensor]]
+) -> list[gs.Node]:
+    """Some nodes of an acyclic graph so that each stands behind those that make what it reads.
+
+    Args:
+        nodes: Some nodes; others count for nothing.
+        reads: Which tensors of a node count.
+    """
+    members = {id(node) for node in nodes}
+    order: dict[int, gs.Node] = {}
+    begun: set[int] = set()
+    waiting = list(nodes)
+    while waiting:
+        node = waiting[-1]
+        if id(node) in begun:
+            order.setdefault(id(waiting.pop()), node)
+            continue
+        begun.add(id(node))
+        makers = (maker_of(tensor) for tensor in reads(node))
+        waiting.extend(
+            m for m in makers if m is not None and id(m) in members and id(m) not in begun
+        )
+    return list(order.values())
 
 
 def toposort(graph: gs.Graph) -> list[gs.Node]:

@@ -21,7 +21,7 @@ from surgeon.builders.views import as_shape
 from surgeon.dims import Dim
 from surgeon.facts.elementwise import BINARY, UNARY
 from surgeon.facts.fact import Array
-from surgeon.links import maker_of
+from surgeon.links import maker_of, named_inputs, producers_first
 from surgeon.match import Match
 from surgeon.model import describe
 from surgeon.opsets import STANDARD
@@ -71,7 +71,7 @@ class _Stretch:
         waiting = [end.inputs[0]]
         while waiting:
             waiting.extend(self._take(waiting.pop()))
-        self.nodes = self._in_order()
+        self.nodes = producers_first([*self._makers.values()], named_inputs)
         self.axes: dict[int, list[int]] = {}
         self.left: set[int] = set()
         self._same: dict[int, int] = {}
@@ -140,22 +140,6 @@ class _Stretch:
         if self.facts.array(tensor, decides=False) is not None:
             return False
         return len(self.shape(tensor)) > _MOST
-
-    def _in_order(self) -> list[gs.Node]:
-        order: dict[int, gs.Node] = {}
-        begun: set[int] = set()
-        waiting = list(self._makers.values())
-        while waiting:
-            node = waiting[-1]
-            if id(node) in begun:
-                order.setdefault(id(waiting.pop()), node)
-                continue
-            begun.add(id(node))
-            makers = (maker_of(t) for t in node.inputs)
-            waiting.extend(
-                m for m in makers if m is not None and id(m) in self._makers and id(m) not in begun
-            )
-        return list(order.values())
 
     # ------------------------------------------------------------------ which axes are the same
 

@@ -16,7 +16,7 @@ import onnx_graphsurgeon as gs
 from surgeon.blocks import DOMAIN
 from surgeon.builders.bench import operand
 from surgeon.facts.fact import Array
-from surgeon.links import maker_of
+from surgeon.links import maker_of, producers_first
 from surgeon.model import describe
 from surgeon.rewrite import Draft, Refused
 
@@ -89,7 +89,7 @@ class Region:
         waiting = [end.inputs[0]]
         while waiting:
             waiting.extend(self._take(waiting.pop()))
-        self.nodes = self._in_order()
+        self.nodes = producers_first([*self._makers.values()], self.sources)
         self._widths = _Widths()
         self._padded: dict[int, int] = {}
         self._find_widths()
@@ -137,21 +137,6 @@ class Region:
                 raise Refused(f"{describe(reader)} reads channels in blocks")
             else:
                 yield from reader.outputs[:1]
-
-    def _in_order(self) -> list[gs.Node]:
-        order: dict[int, gs.Node] = {}
-        begun: set[int] = set()
-        waiting = list(self._makers.values())
-        while waiting:
-            node = waiting[-1]
-            if id(node) in begun:
-                waiting.pop()
-                order.setdefault(id(node), node)
-                continue
-            begun.add(id(node))
-            makers = (maker_of(source) for source in self.sources(node))
-            waiting.extend(m for m in makers if m is not None and id(m) not in begun)
-        return list(order.values())
 
     def _find_widths(self) -> None:
         padded = self._padded
