@@ -47,6 +47,35 @@ def without_leading(draft: Draft, match: Match) -> gs.Tensor:
     return later
 
 
+def constant_without_leading(draft: Draft, match: Match) -> gs.Tensor:
+    """An operation of each element without axes of 1 in front that a constant alone brings along.
+
+    Nothing that reads the result needs them there.
+    """
+    root, facts = match.root, draft.facts
+    arrays = [facts.array(t) for t in root.inputs]
+    ranks = [facts.of(t).rank for t, a in zip(root.inputs, arrays, strict=True) if a is None]
+    rank = facts.of(root.outputs[0]).rank
+    if len(ranks) != 1 or ranks[0] is None or rank is None or ranks[0] >= rank:
+        raise Refused("no constant has more axes than what is computed")
+    count = rank - ranks[0]
+    if any(
+        a is not None and any(n != 1 for n in a.shape[: max(a.ndim - ranks[0], 0)]) for a in arrays
+    ):
+        raise Refused("the constant has more than one element along its axes in front")
+    if not _unneeded(draft, root.outputs[0], count, [_MOST]):
+        raise Refused("something may need the axes in front")
+    operands = [
+        t
+        if a is None
+        else draft.constant(a.reshape(a.shape[max(a.ndim - ranks[0], 0) :]), "operand")
+        for t, a in zip(root.inputs, arrays, strict=True)
+    ]
+    made = draft.op(root.op, *operands, **root.attrs)
+    later: gs.Tensor = draft.op("Unsqueeze", made, draft.constant(list(range(count)), "axes"))
+    return later
+
+
 def _before(facts: Facts, u: gs.Tensor) -> tuple[gs.Tensor, int] | None:
     """The value that leading axes of 1 were put in front of, and how many."""
     shape = facts.of(u).shape

@@ -74,6 +74,7 @@ _HELD: Mapping[str, str] = {
         "layers_as_concat number_of_transposed numbers_as_split picked_part "
         "transpose_before_split transposes_of_both view_before_split"
     ),
+    "leading": "constant_without_leading",
     "lengths": "shape_of_source",
     "levelled": "lines_as_planes resized_lines_as_planes",
     "linear": ("gemm_of_rows gemm_onto_gemm matmul_as_gemm shift_into_linear transposed_into_gemm"),
