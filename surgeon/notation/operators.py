@@ -17,9 +17,10 @@ from surgeon.notation.pattern import AttributeValue, NodePattern, Pattern
 
 FREE_DOMAINS = frozenset(
     {
-        *("aten", "prim", "com.microsoft", "com.microsoft.nchwc", "ai.onnx.legacy"),
+        *("aten", "prim", "com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"),
         *("TRT", "trt", "mmcv", "caffe2", "org.pytorch._caffe2", "qonnx.custom_op.general"),
         *("com.amd.quark", "org.openvinotoolkit", "autograd", "dropped", "tensorflow"),
+        "ai.onnx.legacy",
     }
 )
 """Domains in the normal form, of runtimes or of other tools, that ONNX has no schemas for."""

@@ -46,6 +46,7 @@ from surgeon.builders.contrib.gated import (
     scaled_silu,
 )
 from surgeon.builders.contrib.grouped import group_query_attention
+from surgeon.builders.contrib.internal_nhwc import internal_nhwc
 from surgeon.builders.contrib.normed import (
     embed_layer_norm,
     old_layer_norm,
@@ -127,6 +128,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_group_router": group_router,
     "contrib_hyper_connection_behind": hyper_connection_behind,
     "contrib_hyper_connection_in_front": hyper_connection_in_front,
+    "contrib_internal_nhwc": internal_nhwc,
     "contrib_linear_attention": linear_attention,
     "contrib_linear_attention_gate": linear_attention_gate,
     "contrib_matmul_bnb4": matmul_bnb4,

@@ -14,6 +14,7 @@ import onnx
 from surgeon.reference import plugins
 from surgeon.reference.libraries import (
     caffe2,
+    internal_nhwc,
     nchwc,
     onnx_trials,
     onnxruntime,
@@ -34,6 +35,7 @@ TABLES: Mapping[str, Mapping[str, Function]] = {
         | dict(onnx_trials.TENSORFLOW),
     ),
     **onnx_trials.EARLY,
+    **dict.fromkeys(internal_nhwc.DOMAINS, internal_nhwc.TABLE),
     **dict.fromkeys(nchwc.DOMAINS, nchwc.TABLE),
     **dict.fromkeys(onnxruntime.DOMAINS, onnxruntime.TABLE),
     **dict.fromkeys(qonnx.DOMAINS, qonnx.TABLE),

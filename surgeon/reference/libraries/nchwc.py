@@ -7,7 +7,6 @@ N, C / b, H, W, b. Source: onnxruntime's `nchwc_ops.cc`, and `reorder.cpp` of it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,13 @@ from surgeon import blocks
 from surgeon.nested import every_node
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.libraries.activations import activated
+from surgeon.reference.libraries.standard import standard
 from surgeon.reference.operators.precision import Array
-from surgeon.runtime import Session, block_here
+from surgeon.runtime import block_here
 
 DOMAINS = (blocks.DOMAIN,)
 Said = Mapping[str, Any]
 _SIZE = "block"  # the attribute by which each node is told
-_OPSET = 19
 
 
 def with_blocks(model: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:
@@ -87,7 +86,7 @@ def conv(said: Said, x: Array, w: Array, b: Array | None = None, z: Array | None
         w = w.reshape(parts).transpose(0, 5, 1, 4, 2, 3)
     known = {k: v for k, v in said.items() if k != _SIZE and not k.startswith("activation")}
     source = x if as_it_was else _plain(x, block)
-    y = _standard("Conv", known, source, w.reshape(made, read, *kernel), b)
+    y = standard("Conv", known, source, w.reshape(made, read, *kernel), b)
     if z is not None:
         y = y + _plain(z, block)
     name, numbers = said.get("activation", ""), said.get("activation_params", ())
@@ -99,7 +98,7 @@ def _by_channels(operator: str) -> Callable[..., Array]:
 
     def function(said: Said, x: Array) -> Array:
         known = {k: v for k, v in said.items() if k != _SIZE}
-        return _in_blocks(_standard(operator, known, _plain(x, said[_SIZE])), said[_SIZE])
+        return _in_blocks(standard(operator, known, _plain(x, said[_SIZE])), said[_SIZE])
 
     return function
 
@@ -110,38 +109,12 @@ def upsample(said: Said, x: Array) -> Array:
     where = _text(said.get("coordinate_transformation_mode", "asymmetric"))
     scales = np.asarray(said["scales"], np.float32)
     known = {"mode": kind, "coordinate_transformation_mode": where, "nearest_mode": "floor"}
-    y = _standard("Resize", known, _plain(x, said[_SIZE]), None, scales)
+    y = standard("Resize", known, _plain(x, said[_SIZE]), None, scales)
     return _in_blocks(y, said[_SIZE])
 
 
 def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
-
-
-def _standard(operator: str, said: Said, *operands: Array | None) -> Array:
-    """What onnxruntime makes of the standard operator."""
-    ranks = tuple(None if x is None else x.ndim for x in operands)
-    node = onnx.helper.make_node(
-        operator, ["" if x is None else f"x{i}" for i, x in enumerate(operands)], ["y"], **said
-    )
-    session = _session(node.SerializeToString(), ranks)
-    feeds = {f"x{i}": np.ascontiguousarray(x) for i, x in enumerate(operands) if x is not None}
-    made: Array = session.run(feeds)["y"]
-    return made
-
-
-@lru_cache(maxsize=256)
-def _session(node: bytes, ranks: tuple[int | None, ...]) -> Session:
-    real = onnx.TensorProto.FLOAT
-    values = [
-        onnx.helper.make_tensor_value_info(f"x{i}", real, [None] * rank)
-        for i, rank in enumerate(ranks)
-        if rank is not None
-    ]
-    y = onnx.helper.make_tensor_value_info("y", real, None)
-    graph = onnx.helper.make_graph([onnx.NodeProto.FromString(node)], "one", values, [y])
-    opsets = [onnx.helper.make_opsetid("", _OPSET)]
-    return Session(onnx.helper.make_model(graph, ir_version=9, opset_imports=opsets))
 
 
 TABLE: Mapping[str, Callable[..., Any]] = {
