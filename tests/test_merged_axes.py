@@ -102,3 +102,38 @@ def test_an_axis_that_meets_another_stays(perm: tuple[int, ...]) -> None:
     (wanted,) = Session(model).run(feeds).values()
     (found,) = Session(result.model.to_proto()).run(feeds).values()
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_any_order_of_six_axes_comes_about_on_four() -> None:
+    steps = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(6).tolist()
+        sizes = [2, 3, 1, 4, 2, 5]
+        nodes = [
+            helper.make_node("Reshape", ["x", "apart"], ["a"]),
+            helper.make_node("Transpose", ["a"], ["t"], perm=order),
+            helper.make_node("Reshape", ["t", "together"], ["y"]),
+        ]
+        constants = [
+            numpy_helper.from_array(np.array(sizes, np.int64), "apart"),
+            numpy_helper.from_array(np.array([12, 20], np.int64), "together"),
+        ]
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [240])
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [12, 20])
+        graph = helper.make_graph(nodes, "g", [x], [y], constants)
+        opsets = [helper.make_opsetid("", 17)]
+        model = helper.make_model(graph, ir_version=8, opset_imports=opsets)
+        result = surgeon.apply(model, "four-axes", verify=False)
+        out = result.model.to_proto()
+        feeds = {"x": np.arange(240, dtype=np.float32)}
+        (wanted,), (found,) = Session(model).run(feeds).values(), Session(out).run(feeds).values()
+        np.testing.assert_array_equal(found, wanted, err_msg=f"{order}")
+        rules = {change.rule for change in result.report.changes}
+        steps += "turned-in-steps" in rules
+        if rules & {"turned-in-steps", "merged-axes"}:
+            assert (
+                max(len(n.attribute[0].ints) for n in out.graph.node if n.op_type == "Transpose")
+                < 5
+            )
+    assert steps >= 5

@@ -173,6 +173,7 @@ _HELD: Mapping[str, str] = {
     "trt": "trt_dequantize trt_quantize trt_refused",
     "truths": "choice_of_numbers equal_to_truth settled_truth",
     "turned": "turned_region",
+    "turned_in_steps": "turned_in_steps",
     "undilated": "conv_of_groups conv_with_zeros transposed_as_conv",
     "unfolded": "windows_put_right",
     "unquantized": (
