@@ -76,7 +76,7 @@ def _by_sizes(nodes: list[onnx.NodeProto], weights: dict[str, onnx.TensorProto])
         said = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         if _is_conv(node) and node.input[1] in weights:
             yield from _of_weight(tuple(weights[node.input[1]].dims), said.get("group", 1))
-        elif node.domain == DOMAIN and node.op_type == "ReorderOutput":
+        elif node.domain == DOMAIN and node.op_type == "ReorderOutput" and node.input:
             conv = made.get(node.input[0])
             weight = weights.get(conv.input[1]) if conv is not None and _is_conv(conv) else None
             if weight is not None and weight.dims[0] - said.get("channels", 0) >= SMALL:

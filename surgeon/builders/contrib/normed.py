@@ -64,6 +64,8 @@ def rms_norm_of_runtime(draft: Draft, match: Match) -> Any:
     node = match.root
     if len(node.outputs) > 1 and parts.is_read(draft, node.outputs[1]):
         raise Refused("its deviation is read as well")
+    if len(node.inputs) != 2 or any(tensor.is_empty() for tensor in node.inputs):
+        raise Refused("it has not the two operands that are known")
     x, scale = node.inputs
     axis, rank = int(node.attrs.get("axis", -1)), parts.rank_of(draft, x)
     count = -axis if axis < 0 else rank - axis

@@ -94,10 +94,12 @@ def n_bits_mlp_in_floats(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
 def _qkv(draft: Draft, match: Match, *, most: int) -> tuple[gs.Tensor, ...]:
     node, c = match.root, Bench(draft)
     given = settings(node, 1, 12, {**_PACKED, "Nq": None, "Nkv": None, "epsilon": 1e-6})
-    total = _summed(c, node)
-    x = rms_normalised(draft, total, 1, node.inputs[2], float(given["epsilon"]))
+    total, scale = _summed(c, node), operand(node, 2)
+    if scale is None:
+        raise Refused("it lacks the scale of its norm")
+    x = rms_normalised(draft, total, 1, scale, float(given["epsilon"]))
     made = [
-        _product(c, node, x, at, given[rows], most)
+        _product(c, node, x, at, whole_number(node, rows), most)
         for at, rows in ((3, "Nq"), (6, "Nkv"), (9, "Nkv"))
     ]
     return (*made, total)
@@ -112,7 +114,7 @@ def _mlp(draft: Draft, match: Match, *, most: int) -> tuple[gs.Tensor, ...]:
     x = total
     if scale is not None:
         x = rms_normalised(draft, total, 1, scale, float(given["epsilon"]))
-    gate, up = (_product(c, node, x, at, given["N"], most) for at in (3, 6))
+    gate, up = (_product(c, node, x, at, whole_number(node, "N"), most) for at in (3, 6))
     return c.op("Mul", c.op("Mul", gate, c.op("Sigmoid", gate)), up), total
 
 
@@ -129,10 +131,11 @@ def _product(c: Bench, node: gs.Node, x: gs.Tensor, at: int, rows: int, most: in
     """A MatMulNBits of the weight, scales and bias that begin at an operand."""
     if int(node.attrs.get("accuracy_level", 0)) > most:
         raise Refused("its kernel may round its input to 8 bits (`accuracy_level` is 4)")
-    said: dict[str, Any] = {
-        key: int(node.attrs.get(key, _PACKED[key])) for key in ("K", "bits", "block_size")
-    }
+    said: dict[str, Any] = {key: whole_number(node, key) for key in ("K", "block_size")}
+    said["bits"] = int(node.attrs.get("bits", _PACKED["bits"]))
     b, scales, bias = (operand(node, at + place) for place in range(3))
+    if b is None or scales is None:
+        raise Refused("it lacks a weight, or the scales of one")
     tail = () if bias is None else (None, None, bias)
     made: gs.Tensor = c.draft.op("MatMulNBits", x, b, scales, *tail, domain=_DOMAIN, N=rows, **said)
     return made
