@@ -10,6 +10,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.activations import axis_of
+from surgeon.builders.aten_math.comparison import truth
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT32, INT64, NARROW, UINT8, Work
 from surgeon.builders.bench import Bench, Size
 from surgeon.facts.kinds import FLOATS
@@ -221,7 +222,7 @@ def quantified(work: Work) -> gs.Tensor:
 def count_nonzero(work: Work) -> gs.Tensor:
     """`count_nonzero`."""
     x = work.args.tensor("self")
-    ones = work.cast(work.cast(x, BOOL), INT64)
+    ones = work.cast(truth(work, x), INT64)
     return reduce(work, "ReduceSum", ones, dims_of(work, x), keepdim=False)
 
 
