@@ -111,3 +111,37 @@ def test_a_line_at_a_place_of_run_time(opset: int) -> None:
     for place in (2, -1):
         feeds = {"z": Z, "i": np.array(place)}
         np.testing.assert_array_equal(mended(model_of(nodes, feeds, opset), feeds), Z[:, place])
+
+
+@pytest.mark.parametrize("operator", ["rsqrt", "tan", "exp2"])
+def test_further_functions_of_one_value(operator: str) -> None:
+    of_values([aten(operator, ["a"], "d"), aten("view_as_real", ["d"], "y")], {"z": Z})
+
+
+@pytest.mark.parametrize("exponent", [0.3, 2.5])
+def test_powers_by_positive_numbers(exponent: float) -> None:
+    nodes = [constant("e", exponent), aten("pow", ["a", "e"], "d")]
+    feeds = {"z": np.where(np.isfinite(STRANGE), STRANGE, 2)}
+    of_values([*nodes, aten("view_as_real", ["d"], "y")], feeds)
+
+
+@pytest.mark.parametrize("operator", ["var", "std"])
+def test_how_far_values_spread(operator: str) -> None:
+    of_values([aten(operator, ["a"], "y")], {"z": Z})
+    rest = [constant("dim", [0]), constant("less", 2), constant("keeps", True)]
+    nodes = [*rest, aten(operator, ["a", "dim", "less", "keeps"], "y", "correction")]
+    of_values(nodes, {"z": Z})
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0, np.inf])
+def test_how_far_values_are_apart(order: float) -> None:
+    of_values([constant("p", order), aten("dist", ["a", "b", "p"], "y")], {"z": Z, "w": W})
+    feeds = {"z": Z, "r": W[..., 0]}
+    of_values([constant("p", order), aten("dist", ["r", "a", "p"], "y")], feeds)
+
+
+@pytest.mark.parametrize("operator", ["linalg_vecdot", "linalg_cross"])
+def test_products_of_vectors(operator: str) -> None:
+    """The first is conjugated in the one, and not in the other."""
+    nodes = [aten(operator, ["a", "b"], "d"), aten("view_as_real", ["d"], "y")]
+    of_values(nodes, {"z": Z[:, :3], "w": W[:, :3]})

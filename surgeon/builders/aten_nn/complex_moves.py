@@ -248,7 +248,7 @@ def bilinear(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
         return made
 
     a, b = operands
-    if node.op == "vdot":
+    if node.op in ("vdot", "linalg_vecdot"):
         a = turned(draft, a) if isinstance(a, Complex) else a
     return linear_in_both(draft, a, b, by)
 

@@ -15,6 +15,7 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     in_one_precision,
     number_like,
     paired,
+    plus,
     size,
 )
 from surgeon.builders.aten_nn.complex_functions import angle
@@ -26,6 +27,7 @@ from surgeon.rewrite import Draft, Refused
 _JOINED = {"isnan": "Or", "isinf": "Or", "isfinite": "And"}
 _ASKED = ("any", "all", "nonzero", "argwhere", "count_nonzero", "logical_not")
 _COMPARED = ("eq", "ne")
+_SPREADS = ("var", "std")
 _COMBINED = ("logical_and", "logical_or", "logical_xor")
 
 
@@ -37,6 +39,8 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
         return _compared(draft, node)
     if node.op in _COMBINED:
         return _combined(draft, node)
+    if node.op == "dist":
+        return _distance(draft, node)
     if not is_complex(draft, first) and is_real(draft, first):
         if node.op == "real":
             return first
@@ -52,6 +56,26 @@ def _norm(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
     if order == "nuc" or (node.op == "linalg_norm" and order not in (None, "fro")):
         raise Refused(f"the norm `{order}` of complex matrices has no form here")
     return moves.by_lowering(draft, node, self=size(draft, value))
+
+
+def _distance(draft: Draft, node: gs.Node) -> gs.Tensor:
+    """`dist`, of which one side may be real: a norm of the magnitudes of the difference."""
+    args = bind(node, draft.facts)
+    sides = [args.tensor(name) for name in ("self", "other")]
+    values = [complex_of(draft, t) if is_complex(draft, t) else t for t in sides]
+    if not any(isinstance(value, Complex) for value in values):
+        raise Refused("its inputs are not known to be complex")
+    apart = plus(draft, *in_one_precision(draft, *values), "Sub")
+    far = size(draft, apart)
+    return moves.by_lowering(draft, node, self=far, other=number_like(draft, apart, 0))
+
+
+def _spread(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
+    """`var` and `std`: the variances of both parts added up."""
+    both = [moves.by_lowering(draft, node, self=part) for part in both_of(value)]
+    if node.op == "var":
+        return draft.op("Add", *both)
+    return draft.op("Sqrt", draft.op("Add", *(draft.op("Mul", one, one) for one in both)))
 
 
 def _either(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
@@ -116,6 +140,7 @@ _READERS: Mapping[str, Callable[[Draft, gs.Node, Complex], Any]] = {
     "angle": angle,
     "isreal": _is_real,
     **dict.fromkeys(("linalg_vector_norm", "linalg_norm", "norm", "frobenius_norm"), _norm),
+    **dict.fromkeys(_SPREADS, _spread),
     **dict.fromkeys(_JOINED, _either),
     **dict.fromkeys(_ASKED, _asked),
 }

@@ -58,7 +58,10 @@ _JOINS = (
     *("column_stack", "block_diag"),
 )
 _MATRICES = ("matmul", "mm", "bmm", "mv", "MatMul", "Einsum")
-_BILINEAR = ("einsum", "outer", "ger", "dot", "vdot", "inner", "tensordot", "kron")
+_BILINEAR = (
+    *("einsum", "outer", "ger", "dot", "vdot", "inner", "tensordot", "kron", "linalg_vecdot"),
+    *("cross", "linalg_cross"),
+)
 _INVERSES = ("linalg_inv", "inverse")
 # The arguments that may be complex, where they are others than the first.
 _OPERANDS: Mapping[str, Sequence[str]] = {
