@@ -145,3 +145,12 @@ def test_products_of_vectors(operator: str) -> None:
     """The first is conjugated in the one, and not in the other."""
     nodes = [aten(operator, ["a", "b"], "d"), aten("view_as_real", ["d"], "y")]
     of_values(nodes, {"z": Z[:, :3], "w": W[:, :3]})
+
+
+@pytest.mark.parametrize("operator", ["prod", "cumprod"])
+def test_a_product_along_an_axis_of_a_single_value(operator: str) -> None:
+    nodes = [
+        constant("dim", 0),
+        aten(operator, ["a", "dim"], "d", "dim_int" * (operator == "prod")),
+    ]
+    of_values([*nodes, aten("view_as_real", ["d"], "y")], {"z": Z[0, 0]})

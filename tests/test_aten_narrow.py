@@ -20,6 +20,7 @@ def test_products_of_narrow_integers(dtype: str, opset: int) -> None:
 
     calls: list[tuple[str, list[Any]]] = [
         ("outer", [whole(3), whole(4)]),
+        ("kron", [whole(3), whole(2, 2)]),
         ("linalg_cross", [whole(2, 3), whole(2, 3), -1]),
         ("addmm", [whole(2, 4), whole(2, 3), whole(3, 4), 2, 3]),
         ("addmv", [whole(2), whole(2, 3), whole(3), 1, 1]),

@@ -40,7 +40,12 @@ def levels(
         inverse = draft.op("Cast", inverse, to=onnx.TensorProto.DOUBLE)
     steps = draft.op("Mul", x, inverse)
     if together:
-        steps = draft.op("Round", draft.op("Add", steps, zero))
+        steps = draft.op("Add", steps, zero)
+        if wide:  # PyTorch rounds the sum to single precision before it rounds it to steps
+            steps = draft.op("Cast", steps, to=onnx.TensorProto.FLOAT)
+        steps = draft.op("Round", steps)
+        if wide:
+            steps = draft.op("Cast", steps, to=onnx.TensorProto.DOUBLE)
     else:
         steps = draft.op("Add", draft.op("Round", steps), zero)
     steps = draft.op("Max", steps, least)

@@ -43,7 +43,10 @@ def fake_quantize(work: Work) -> gs.Tensor:
     kind = work.dtype(x)
     zero = work.cast(zero, kind)
     steps = levels(work.draft, x, scale, zero, *ends, together=together)
-    made: gs.Tensor = work.op("Mul", work.op("Sub", steps, zero), work.cast(scale, kind))
+    # PyTorch multiplies in single precision, and in double only those of channels
+    kind = FLOAT if _axis(work) is None else kind
+    apart = work.cast(work.op("Sub", steps, zero), kind)
+    made: gs.Tensor = work.op("Mul", apart, work.cast(scale, kind))
     return _where_on(work, work.cast(made, dtype), given)
 
 

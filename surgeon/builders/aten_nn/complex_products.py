@@ -19,6 +19,8 @@ def multiplied(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     args, value = bind(node, draft.facts), only(operands)
     _refuse_dtype(draft, node)
     named = args.schema.takes("dim")
+    if named and parts.rank_of(draft, value.real) == 0:
+        return value
     if not named:
         flat = draft.constant(np.array([-1]), "flat")
         value = Complex(*(draft.op("Reshape", part, flat) for part in both_of(value)))
