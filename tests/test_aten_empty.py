@@ -108,3 +108,13 @@ def test_a_deviation_of_nothing_known_at_run_time_only() -> None:
     (y,) = session.run(None, {written.inputs[0].name: of(3, 0)})
     assert y.shape == (3,)
     assert np.isnan(y).all()
+
+
+@pytest.mark.parametrize("opset", [9, 13])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_no_truth_values_are_none_and_all(dynamic: bool, opset: int) -> None:
+    """A sum and a product in booleans: PyTorch's 11 is bool."""
+    for x in (np.zeros((0, 3), bool), np.array([[False, False], [True, False], [True, True]])):
+        agrees("sum.dim_IntList", [x, [0], False, 11], {}, opset, dynamic=dynamic)
+        agrees("prod.dim_int", [x, 0, True, 11], {}, opset, dynamic=dynamic)
+        agrees("prod", [x, 11], {}, opset, dynamic=dynamic)

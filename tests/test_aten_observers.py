@@ -9,11 +9,13 @@ import onnx
 import pytest
 from aten_call import HAS_TORCH
 from aten_layer import normal
+from aten_node import Written, expected, lowered, torch_witness
 from complex_graphs import agree, mended, model_of
 from onnx import helper
 
 from surgeon.builders.aten_math.ranges import chosen
 from surgeon.errors import LeftoverError
+from surgeon.reference.arguments import Call
 
 NAMES = "x off on least most step zero part low high axis rows even".split()
 
@@ -83,3 +85,29 @@ def test_steps_are_pytorchs_to_the_bit() -> None:
         )
         found = chosen(np.array([least]), np.array([most]), low, high, symmetric=bool(rest[-1]))
         assert [each.item() for each in found] == [step.item(), zero.item()], (least, most, rest)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f8"])
+@pytest.mark.parametrize("opset", [9, 13])
+def test_steps_of_half_and_double_precision(dtype: str, opset: int) -> None:
+    x = (normal(3, 2000) * 3).astype(dtype)
+    step, zero = np.array([0.013], np.float32), np.array([3], np.int32)
+    steps, zeros = np.array([0.1, 0.2, 0.3], np.float32), np.array([0, 1, 2], np.int32)
+    between = np.array([0, 1.4, 2.5], np.float32)
+    calls: list[tuple[str, list[Any]]] = [
+        ("fake_quantize_per_tensor_affine", [x, 0.1, 3, -128, 127]),
+        ("fake_quantize_per_tensor_affine.tensor_qparams", [x, step, zero, 0, 255]),
+        ("fake_quantize_per_channel_affine", [x, steps, zeros, 0, 0, 255]),
+        ("fake_quantize_per_channel_affine", [x, steps, between, 0, 0, 255]),
+        ("_fake_quantize_learnable_per_channel_affine", [x, steps, between, 0, 0, 255, 1.0]),
+    ]
+    for operator, arguments in calls:
+        (wanted,) = expected(operator, arguments)
+        if (torch := torch_witness()) is not None:
+            call = Call(operator.partition(".")[0], operator.partition(".")[2], {})
+            theirs = torch(call, [np.asarray(each) for each in arguments], where="test")
+            np.testing.assert_array_equal(wanted, theirs, strict=True)
+        (made,) = lowered(
+            Written(operator, arguments, "A+", opset, dynamic=False), [wanted], recipe="aten"
+        )
+        np.testing.assert_array_equal(made, wanted, strict=True)

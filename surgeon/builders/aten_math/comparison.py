@@ -10,6 +10,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT32, INT64, Work, numpy_dtype
 from surgeon.builders.scalar_types import finfo
 from surgeon.facts.kinds import FLOATS
+from surgeon.links import maker_of
 from surgeon.rewrite import Refused
 
 
@@ -29,8 +30,24 @@ def compare(work: Work) -> gs.Tensor:
 
 
 def truth(work: Work, x: gs.Tensor) -> gs.Tensor:
-    """Whether a value is not zero; NaN is not."""
+    """Whether a value is not zero; NaN is not.
+
+    Raises:
+        Refused: It may be complex, as long as the node that makes it is PyTorch's.
+    """
+    if not work.facts.of(x).dtype and _is_pytorchs(x):
+        work.dtype(x)  # says that it is not known
     return work.cast(x, BOOL)
+
+
+def _is_pytorchs(x: gs.Tensor) -> bool:
+    """Whether it is made of a PyTorch operator's first output, by standard ones or by none."""
+    at: gs.Tensor | None = x
+    while at is not None and (node := maker_of(at)) is not None:
+        if node.domain == "aten":
+            return True
+        at = node.inputs[0] if node.inputs else None
+    return False
 
 
 def logical(work: Work) -> gs.Tensor:

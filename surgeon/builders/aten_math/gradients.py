@@ -12,7 +12,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.activations import axis_of, halves, log_one_plus_exp
 from surgeon.builders.aten_math.functions import by_operator
-from surgeon.builders.aten_math.work import Work
+from surgeon.builders.aten_math.work import BOOL, Work
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
@@ -45,8 +45,11 @@ def _within(work: Work, x: gs.Tensor, low: float, high: float, *, closed: bool) 
 
 
 def _threshold(work: Work) -> gs.Tensor:
-    gradient, x = _pair(work)
-    limit = work.number(float(work.args.value("threshold")), work.dtype(x))
+    gradient, x = work.args.first(), work.args.tensor("self")
+    dtype = work.dtype(x)
+    if dtype == BOOL or work.dtype(gradient) != dtype:
+        raise Refused(f"PyTorch has no {work.name} of these dtypes")
+    limit = work.given_number("threshold", dtype)
     return _no(work, work.less(x, limit, or_equal=True), gradient)
 
 

@@ -18,6 +18,10 @@ NONE, MEAN, SUM = 0, 1, 2  # PyTorch's Reduction (aten/src/ATen/core/Reduction.h
 def reduced(work: Work, errors: gs.Tensor) -> gs.Tensor:
     """The errors, their mean or their sum, as `reduction` says."""
     kind = work.constant_of("reduction", MEAN)
+    if work.dtype(errors) not in FLOATS:
+        if kind == MEAN:
+            raise Refused("PyTorch has no mean of integers")
+        errors = errors if kind == NONE else work.cast(errors, INT64)
     if kind == NONE:
         return errors
     operator = "ReduceMean" if kind == MEAN else "ReduceSum"
@@ -44,13 +48,7 @@ def l1(work: Work) -> gs.Tensor:
         return reduced(work, work.op("Abs", work.op("Sub", *pair)))
     if dtype == BOOL:
         raise Refused("PyTorch subtracts no booleans")
-    kind = work.constant_of("reduction", MEAN)
-    if kind == MEAN:
-        raise Refused("PyTorch has no mean of integers")
-    errors = work.widely("Abs", work.widely("Sub", *pair))
-    if kind == NONE:
-        return errors
-    return reduce(work, "ReduceSum", work.cast(errors, INT64), None, keepdim=False)
+    return reduced(work, work.widely("Abs", work.widely("Sub", *pair)))
 
 
 def smooth_l1(work: Work) -> gs.Tensor:

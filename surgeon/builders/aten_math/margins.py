@@ -87,11 +87,11 @@ def margin_ranking(work: Work) -> gs.Tensor:
 
 def hinge_embedding(work: Work) -> gs.Tensor:
     """`hinge_embedding_loss`: x itself where the target is 1, what x lacks of the margin at -1."""
-    x, target = _float(work, "self"), work.args.tensor("target")
-    margin = work.number(float(work.constant_of("margin", 1.0)), work.dtype(x))
-    lack = _positive(work, work.op("Sub", margin, x))
+    x, target = _numbers(work, "self"), work.args.tensor("target")
+    margin = work.given_number("margin", work.dtype(x), 1.0)  # PyTorch writes it into such a tensor
+    lack = _positive(work, work.widely("Sub", margin, x))
     near, far = (work.invert(_is(work, target, n)) for n in (1, -1))
-    errors = work.op("Add", work.where(near, lack, 0.0), work.where(far, x, 0.0))
+    errors = work.widely("Add", work.where(near, lack, 0), work.where(far, x, 0))
     return reduced(work, errors)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.activations import axis_of
+from surgeon.builders.aten_math.comparison import truth
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT32, INT64, NARROW, UINT8, Work
 from surgeon.builders.bench import Bench, Size
 from surgeon.facts.kinds import FLOATS
@@ -89,8 +90,8 @@ def summed(work: Work) -> gs.Tensor:
     if work.name == "nansum" and dtype in FLOATS:
         x = work.where(work.is_nan(x), 0.0, x)
     operator = "ReduceProd" if work.name == "prod" else "ReduceSum"
-    if dtype == BOOL:  # any of them, or all
-        operator = "ReduceMin" if work.name == "prod" else "ReduceMax"
+    if dtype == BOOL:
+        return _of_truth(work, x, dims_of(work, x), every=work.name == "prod")
     return reduce(work, operator, x, dims_of(work, x), keepdim=keeps(work))
 
 
@@ -209,19 +210,23 @@ def quantified(work: Work) -> gs.Tensor:
     truth = work.cast(x, BOOL)
     if work.args.schema.takes("dim") and work.args.value("dim") in ([], ()):
         return work.cast(truth, result)
-    dims = dims_of(work, x)
-    if work.name == "all":
-        truth = work.invert(truth)
-    count = reduce(work, "ReduceSum", work.cast(truth, INT32), dims, keepdim=keeps(work))
+    return work.cast(_of_truth(work, truth, dims_of(work, x), every=work.name == "all"), result)
+
+
+def _of_truth(
+    work: Work, truth: gs.Tensor, dims: Sequence[int] | None, *, every: bool
+) -> gs.Tensor:
+    """Whether any is true, or every one; of none at all as well."""
+    counted = work.cast(work.invert(truth) if every else truth, INT32)
+    count = reduce(work, "ReduceSum", counted, dims, keepdim=keeps(work))
     none = work.number(0, INT32)  # compared, because runtimes hold a Cast to booleans as the number
-    found = work.equal(count, none) if work.name == "all" else work.less(none, count)
-    return work.cast(found, result)
+    return work.equal(count, none) if every else work.less(none, count)
 
 
 def count_nonzero(work: Work) -> gs.Tensor:
     """`count_nonzero`."""
     x = work.args.tensor("self")
-    ones = work.cast(work.cast(x, BOOL), INT64)
+    ones = work.cast(truth(work, x), INT64)
     return reduce(work, "ReduceSum", ones, dims_of(work, x), keepdim=False)
 
 

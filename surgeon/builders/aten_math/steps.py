@@ -12,7 +12,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.ranges import chosen
-from surgeon.builders.aten_math.work import BOOL, FLOAT, INT64, Work
+from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT64, Work
 from surgeon.builders.bench import Bench
 from surgeon.builders.levels import levels
 from surgeon.builders.pairs import along
@@ -23,10 +23,15 @@ from surgeon.rewrite import Draft, Refused
 
 def fake_quantize(work: Work) -> gs.Tensor:
     """Of a tensor or of each channel; as it was where that is switched off."""
-    x = _input(work)
+    given = work.args.tensor("self")
+    dtype = work.dtype(given)
+    if dtype not in FLOATS:
+        raise Refused("PyTorch rounds floats to steps alone")
     if _switch(work) is False:
-        return x
-    scale, zero = (_of_channel(work, x, given) for given in _given(work))
+        return given
+    # halves by way of single precision, as PyTorch multiplies them by a scale of it
+    x = given if dtype in (FLOAT, DOUBLE) else work.cast(given, FLOAT)
+    scale, zero = (_of_channel(work, x, each) for each in _given(work))
     ends = [float(work.args.value(n)) for n in ("quant_min", "quant_max")]
     together = False
     if "learnable" in work.name:  # where it is no whole number yet
@@ -35,9 +40,14 @@ def fake_quantize(work: Work) -> gs.Tensor:
     elif _is_of_floats(work):  # of channels PyTorch takes it as it is, of a tensor what is whole
         together = _axis(work) is not None
         zero = zero if together else work.cast(work.cast(zero, INT64), FLOAT)
+    kind = work.dtype(x)
+    zero = work.cast(zero, kind)
     steps = levels(work.draft, x, scale, zero, *ends, together=together)
-    made: gs.Tensor = work.op("Mul", work.op("Sub", steps, zero), scale)
-    return _where_on(work, made, x)
+    # PyTorch multiplies in single precision, and in double only those of channels
+    kind = FLOAT if _axis(work) is None else kind
+    apart = work.cast(work.op("Sub", steps, zero), kind)
+    made: gs.Tensor = work.op("Mul", apart, work.cast(scale, kind))
+    return _where_on(work, work.cast(made, dtype), given)
 
 
 def observed(work: Work) -> gs.Tensor:
@@ -63,7 +73,9 @@ def fake_quantize_as_pair(draft: Draft, match: Match, observed: bool = False) ->
         observed: Whether its observer may be on; the scale is that which the file holds.
     """
     work, c = Work(draft, match.root), Bench(draft)
-    x = _input(work)
+    x = work.args.tensor("self")
+    if work.dtype(x) != FLOAT:
+        raise Refused("a pair of nodes quantises single precision alone")
     if work.args.schema.takes("observer_on") and not observed:
         _check_observer(work)
     axis = _axis(work)
@@ -90,13 +102,6 @@ def fake_quantize_as_pair(draft: Draft, match: Match, observed: bool = False) ->
     quantized = c.op("QuantizeLinear", x, step, level, **where)
     made: gs.Tensor = c.op("DequantizeLinear", quantized, step, level, **where)
     return _where_on(work, made, work.args.tensor("self"))
-
-
-def _input(work: Work) -> gs.Tensor:
-    x = work.args.tensor("self")
-    if work.dtype(x) != FLOAT:
-        raise Refused("only single precision is rounded to steps here")
-    return x
 
 
 def _is_of_floats(work: Work) -> bool:

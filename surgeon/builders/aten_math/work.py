@@ -123,6 +123,19 @@ class Work:
         """A 0-d constant."""
         return self.draft.constant(np.asarray(value, numpy_dtype(dtype)))
 
+    def given_number(self, name: str, dtype: int, default: float | None = None) -> gs.Tensor:
+        """A number among the arguments as a 0-d constant; whole where the dtype is of integers.
+
+        Raises:
+            Refused: The dtype of integers does not hold it.
+        """
+        value = float(self.constant_of(name, default))
+        if dtype in INTEGERS:
+            value, ends = int(value), np.iinfo(numpy_dtype(dtype))
+            if not ends.min <= value <= ends.max:
+                raise Refused(f"its {name} is {value}, which is no {ends.dtype.name}")
+        return self.number(value, dtype)
+
     def axes(self, axes: Sequence[int]) -> gs.Tensor:
         """A list of integers as a constant."""
         return self.draft.constant(np.asarray(axes, np.int64), "axes")

@@ -131,6 +131,32 @@ def _tangent(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     return over(draft, above, divisor)
 
 
+def _circular_tangent(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """-i tanh(iz)."""
+    real, imaginary = both_of(value)
+    found = _tangent(draft, node, Complex(draft.op("Neg", imaginary), real))
+    return Complex(found.imaginary, draft.op("Neg", found.real))
+
+
+def _power_of_two(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """e^(z log 2)."""
+    factor = number_like(draft, value, math.log(2))
+    grown = Complex(*(draft.op("Mul", part, factor) for part in both_of(value)))
+    return _exponential(draft, node, grown)
+
+
+def _reciprocal_root(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    return _reciprocal(draft, node, _root(draft, node, value))
+
+
+def _by_angle(draft: Draft, node: gs.Node, base: Complex, exponent: float) -> Complex:
+    """A power by a positive number: that of the magnitude, at so many times the angle."""
+    number = number_like(draft, base, exponent)
+    magnitude = draft.op("Pow", size(draft, base), number)
+    turn = draft.op("Mul", angle(draft, node, base), number)
+    return Complex(*(draft.op("Mul", magnitude, draft.op(f, turn)) for f in ("Cos", "Sin")))
+
+
 def _sigmoid(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """1 / (1 + e^-z)."""
     one = number_like(draft, value, 1)
@@ -149,6 +175,9 @@ FUNCTIONS: Mapping[str, Callable[[Draft, gs.Node, Complex], Complex]] = {
     **dict.fromkeys(("cosh", "Cosh"), _hyperbolic_cosine),
     **dict.fromkeys(("tanh", "Tanh"), _tangent),
     **dict.fromkeys(("sigmoid", "Sigmoid"), _sigmoid),
+    **dict.fromkeys(("tan", "Tan"), _circular_tangent),
+    **dict.fromkeys(("exp2", "special_exp2"), _power_of_two),
+    "rsqrt": _reciprocal_root,
     "sgn": _sign,
     "square": _square,
 }
@@ -160,7 +189,7 @@ def function(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 
 
 def power(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """A power by an exponent that is known: a whole number, or one half."""
+    """A power by an exponent that is known: a whole number, or a positive one."""
     base, exponent = operands
     array = None if isinstance(exponent, Complex) else draft.facts.array(exponent)
     if not isinstance(base, Complex) or array is None or array.size != 1:
@@ -168,6 +197,8 @@ def power(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     number = float(array.reshape(()))
     if number == 0.5:
         return _root(draft, node, base)
+    if number > 0 and number != int(number):
+        return _by_angle(draft, node, base, number)
     if number != int(number) or not 1 <= abs(number) <= _MOST:
         raise Refused(f"a complex power by {number:g} has no form of few products")
     found = base

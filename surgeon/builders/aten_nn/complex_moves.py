@@ -32,6 +32,7 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
 )
 from surgeon.builders.aten_nn.transforms import Complex
 from surgeon.builders.aten_shape.lists import LISTS, element, every_part
+from surgeon.builders.aten_shape.slices import from_front
 from surgeon.builders.scalar_types import COMPLEX_TYPES, PARTS, number_of
 from surgeon.rewrite import Draft, Refused
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 UNPACKING = ("ListUnpack", "TupleUnpack")
 PLACES = ("__getitem__", "SequenceAt")
+BROADCASTS = ("broadcast_tensors",)  # which make a list of one
 # What writes values into others at places, and what it calls them.
 WRITES = (
     *("index_put", "_index_put_impl", "index_copy", "index_add", "index_fill", "put"),
@@ -47,7 +49,6 @@ WRITES = (
     *("diagonal_scatter", "fill"),
 )
 WRITTEN = ("value", "values", "src", "source")
-_MOST_FACTORS = 16  # a product is so many nodes
 
 
 def same(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
@@ -91,53 +92,52 @@ def split(draft: Draft, node: gs.Node, operands: Operands) -> list[Complex]:
     return [Complex(*pair) for pair in zip(*pieces, strict=True)]
 
 
-def listed(draft: Draft, node: gs.Node, cut: gs.Node, value: Complex) -> list[Complex]:
-    """What a node reads of the list that an operator cuts of a value."""
+def listed(draft: Draft, node: gs.Node, cut: gs.Node, operands: Operands) -> list[Complex]:
+    """What a node reads of the list that an operator cuts of a value, or makes of several."""
+    if cut.op in BROADCASTS:
+        both: tuple[Any, Any] = _parts_of_each(operands)
+    else:
+        both = both_of(only(operands))
     if node.op in UNPACKING:
-        return _pieces(draft, cut, both_of(value), lambda c: LISTS[cut.op](c, len(node.outputs)))
+        return _pieces(draft, cut, both, lambda c: LISTS[cut.op](c, len(node.outputs)))
     if node.op not in PLACES:
-        return _pieces(draft, cut, both_of(value), every_part)
+        return _pieces(draft, cut, both, every_part)
     at = draft.facts.array(node.inputs[1])
+    if at is None and cut.op == "unbind":
+        return _pieces(draft, cut, both, lambda c: [_taken(c, node.inputs[1])])
     if at is None:
         raise Refused("which of the complex values of a list it reads is known at run time only")
-    return _pieces(draft, cut, both_of(value), lambda c: [element(c, int(at.item()))])
+    return _pieces(draft, cut, both, lambda c: [element(c, int(at.item()))])
+
+
+def _taken(call: Call, place: gs.Tensor) -> gs.Tensor:
+    """One of the lines of an axis, at a place that the graph computes."""
+    x = call.tensor()
+    axis = call.axis(call.integer("dim"), call.rank(x))
+    index = from_front(call, call.cast(place, onnx.TensorProto.INT64), call.size(x, axis))
+    made: gs.Tensor = call.op("Gather", x, index, axis=axis)
+    return made
+
+
+def _parts_of_each(operands: Operands) -> tuple[list[gs.Tensor], list[gs.Tensor]]:
+    """The real parts of some values, and their imaginary parts; each stays of its own dtype."""
+    values = [value for value in operands if isinstance(value, Complex)]
+    if len(values) < len(operands):
+        raise Refused("some values of a list are complex and others real")
+    real, imaginary = zip(*map(both_of, values), strict=True)
+    return list(real), list(imaginary)
 
 
 def _pieces(
     draft: Draft,
     cut: gs.Node,
-    both: Iterable[gs.Tensor],
+    both: Iterable[gs.Tensor | list[gs.Tensor]],
     by: Callable[[Call], list[gs.Tensor]],
 ) -> list[Complex]:
     """The pieces of either part, by which the lowering for real values makes them."""
     name = bind(cut, draft.facts).schema.parameters[0].name
     pieces = [by(_call(draft, cut, {name: part})) for part in both]
     return [Complex(*pair) for pair in zip(*pieces, strict=True)]
-
-
-def multiplied(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`prod`, over an axis of few elements or over all."""
-    args, value = bind(node, draft.facts), only(operands)
-    if args.value("dtype") is not None:
-        raise Refused("it is asked for in a dtype of its own")
-    named = args.schema.takes("dim")
-    if not named:
-        flat = draft.constant(np.array([-1]), "flat")
-        value = Complex(*(draft.op("Reshape", part, flat) for part in both_of(value)))
-    axis = int(args.value("dim")) % parts.rank_of(draft, value.real) if named else 0
-    shape = draft.facts.of(value.real).shape
-    length = None if shape is None else shape[axis]
-    if not isinstance(length, int) or not 1 <= length <= _MOST_FACTORS:
-        raise Refused("how many complex values it multiplies is not known, or they are many")
-    keeps = named and args.value("keepdim")
-    places = [draft.constant(np.array([n] if keeps else n), "place") for n in range(length)]
-    found, *factors = (
-        Complex(*(draft.op("Gather", part, place, axis=axis) for part in both_of(value)))
-        for place in places
-    )
-    for factor in factors:
-        found = times(draft, found, factor)
-    return found
 
 
 def moved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
@@ -248,7 +248,7 @@ def bilinear(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
         return made
 
     a, b = operands
-    if node.op == "vdot":
+    if node.op in ("vdot", "linalg_vecdot"):
         a = turned(draft, a) if isinstance(a, Complex) else a
     return linear_in_both(draft, a, b, by)
 

@@ -15,6 +15,7 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     in_one_precision,
     number_like,
     paired,
+    plus,
     size,
 )
 from surgeon.builders.aten_nn.complex_functions import angle
@@ -24,8 +25,10 @@ from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _JOINED = {"isnan": "Or", "isinf": "Or", "isfinite": "And"}
-_ASKED = ("any", "all", "nonzero", "argwhere")
+_ASKED = ("any", "all", "nonzero", "argwhere", "count_nonzero", "logical_not")
 _COMPARED = ("eq", "ne")
+_SPREADS = ("var", "std")
+_COMBINED = ("logical_and", "logical_or", "logical_xor")
 
 
 def real_of_complex(draft: Draft, match: Match) -> Any:
@@ -34,6 +37,10 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
     first = node.inputs[0]
     if node.op in _COMPARED:
         return _compared(draft, node)
+    if node.op in _COMBINED:
+        return _combined(draft, node)
+    if node.op == "dist":
+        return _distance(draft, node)
     if not is_complex(draft, first) and is_real(draft, first):
         if node.op == "real":
             return first
@@ -51,6 +58,26 @@ def _norm(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
     return moves.by_lowering(draft, node, self=size(draft, value))
 
 
+def _distance(draft: Draft, node: gs.Node) -> gs.Tensor:
+    """`dist`, of which one side may be real: a norm of the magnitudes of the difference."""
+    args = bind(node, draft.facts)
+    sides = [args.tensor(name) for name in ("self", "other")]
+    values = [complex_of(draft, t) if is_complex(draft, t) else t for t in sides]
+    if not any(isinstance(value, Complex) for value in values):
+        raise Refused("its inputs are not known to be complex")
+    apart = plus(draft, *in_one_precision(draft, *values), "Sub")
+    far = size(draft, apart)
+    return moves.by_lowering(draft, node, self=far, other=number_like(draft, apart, 0))
+
+
+def _spread(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
+    """`var` and `std`: the variances of both parts added up."""
+    both = [moves.by_lowering(draft, node, self=part) for part in both_of(value)]
+    if node.op == "var":
+        return draft.op("Add", *both)
+    return draft.op("Sqrt", draft.op("Add", *(draft.op("Mul", one, one) for one in both)))
+
+
 def _either(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
     """What is asked of both parts."""
     both = [moves.by_lowering(draft, node, self=part) for part in both_of(value)]
@@ -59,10 +86,36 @@ def _either(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
 
 def _asked(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
     """What is asked of where a value is not 0."""
+    return moves.by_lowering(draft, node, self=_there(draft, value))
+
+
+def _there(draft: Draft, value: Complex) -> gs.Tensor:
+    """Where it is not 0."""
     zero = number_like(draft, value, 0)
     both = [draft.op("Equal", part, zero) for part in both_of(value)]
-    there = draft.op("Not", draft.op("And", *both))
-    return moves.by_lowering(draft, node, self=there)
+    made: gs.Tensor = draft.op("Not", draft.op("And", *both))
+    return made
+
+
+def _combined(draft: Draft, node: gs.Node) -> gs.Tensor:
+    """`logical_and` and kin, of which one side may be real."""
+    args = bind(node, draft.facts)
+    names = [p.name for p in args.schema.parameters[:2]]
+    sides = {name: args.tensor(name) for name in names}
+    found = {
+        name: _there(draft, complex_of(draft, t))
+        for name, t in sides.items()
+        if is_complex(draft, t)
+    }
+    if not found:
+        raise Refused("its inputs are not known to be complex")
+    return moves.by_lowering(draft, node, **found)
+
+
+def _is_real(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
+    """`isreal`: where the imaginary part is 0."""
+    made: gs.Tensor = draft.op("Equal", both_of(value)[1], number_like(draft, value, 0))
+    return made
 
 
 def _compared(draft: Draft, node: gs.Node) -> gs.Tensor:
@@ -83,9 +136,11 @@ _READERS: Mapping[str, Callable[[Draft, gs.Node, Complex], Any]] = {
     "view_as_real": lambda draft, node, value: paired(draft, value),
     "real": lambda draft, node, value: value.real,
     "imag": lambda draft, node, value: value.imaginary,
-    **dict.fromkeys(("abs", "Abs"), lambda draft, node, value: size(draft, value)),
+    **dict.fromkeys(("abs", "absolute", "Abs"), lambda draft, node, value: size(draft, value)),
     "angle": angle,
+    "isreal": _is_real,
     **dict.fromkeys(("linalg_vector_norm", "linalg_norm", "norm", "frobenius_norm"), _norm),
+    **dict.fromkeys(_SPREADS, _spread),
     **dict.fromkeys(_JOINED, _either),
     **dict.fromkeys(_ASKED, _asked),
 }

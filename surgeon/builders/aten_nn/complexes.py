@@ -13,6 +13,7 @@ from surgeon.builders import parts
 from surgeon.builders.aten_nn import complex_arithmetic as arithmetic
 from surgeon.builders.aten_nn import complex_functions as functions
 from surgeon.builders.aten_nn import complex_moves as moves
+from surgeon.builders.aten_nn import complex_products as products
 from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, only
 from surgeon.builders.aten_nn.frames import frames_of
 from surgeon.builders.aten_nn.overlaps import signal_of
@@ -22,8 +23,9 @@ from surgeon.links import maker_of
 from surgeon.rewrite import Draft, Refused
 
 _CONJUGATES = ("conj", "_conj", "conj_physical", "_conj_physical")
-_SUMS = ("add", "sub", "rsub", "Add", "Sub")
-_PRODUCTS, _QUOTIENTS, _POWERS = ("mul", "Mul"), ("div", "Div"), ("pow", "Pow")
+_SUMS = ("add", "sub", "subtract", "rsub", "Add", "Sub")
+_PRODUCTS, _QUOTIENTS = ("mul", "multiply", "Mul"), ("div", "divide", "true_divide", "Div")
+_POWERS = ("pow", "Pow")
 _TWO_SIDED = (*_SUMS, *_PRODUCTS, *_QUOTIENTS, *_POWERS)
 _PADS = ("pad", "constant_pad_nd")
 _SAME = tuple("resolve_conj resolve_neg clone contiguous detach alias positive Identity".split())
@@ -40,22 +42,30 @@ _STANDARD = tuple(
 _MOVES = tuple(
     "view reshape _unsafe_view view_as flatten unflatten permute transpose swapaxes swapdims "
     "movedim moveaxis t numpy_T mT unsqueeze squeeze expand expand_as broadcast_to repeat tile "
-    "repeat_interleave select slice narrow flip roll rot90 unfold fft_fftshift fft_ifftshift "
+    "repeat_interleave select slice narrow flip fliplr flipud roll rot90 unfold "
+    "fft_fftshift fft_ifftshift "
     "index index_select masked_select gather take take_along_dim tril triu diag diagonal "
-    "linalg_diagonal diag_embed trace diff sum mean cumsum".split()
+    "linalg_diagonal diag_embed trace diff sum mean cumsum nan_to_num "
+    "atleast_1d atleast_2d atleast_3d".split()
 )
 _SPLITS = (
     *("split", "split_with_sizes", "split_copy", "chunk", "unbind", "tensor_split"),
     *("hsplit", "vsplit", "dsplit", "Split"),
 )
 _ADJOINTS = ("adjoint", "mH", "matrix_H")
-_JOINS = ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack")
+_JOINS = (
+    *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "row_stack", "dstack"),
+    *("column_stack", "block_diag"),
+)
 _MATRICES = ("matmul", "mm", "bmm", "mv", "MatMul", "Einsum")
-_BILINEAR = ("einsum", "outer", "ger", "dot", "vdot", "inner", "tensordot", "kron")
+_BILINEAR = (
+    *("einsum", "outer", "ger", "dot", "vdot", "inner", "tensordot", "kron", "linalg_vecdot"),
+    *("cross", "linalg_cross"),
+)
 _INVERSES = ("linalg_inv", "inverse")
 # The arguments that may be complex, where they are others than the first.
 _OPERANDS: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(_JOINS, ("tensors",)),
+    **dict.fromkeys((*_JOINS, *moves.BROADCASTS), ("tensors",)),
     "where": ("self", "other"),
     **dict.fromkeys(("masked_fill", *moves.WRITES), ("self", *moves.WRITTEN)),
     "linear": ("input", "weight", "bias"),
@@ -169,7 +179,9 @@ def _followed(draft: Draft, tensor: gs.Tensor) -> list[gs.Tensor]:
     if node is None or not (node.op in _FOLLOWS or node.op in _SPLITS or _cut_before(node)):
         return []
     if (cut := _cut_before(node)) is not None:
-        return list(cut.inputs[:1])
+        if cut.op not in moves.BROADCASTS:
+            return list(cut.inputs[:1])
+        node = cut
     names = _OPERANDS.get(node.op)
     if names is None or node.domain != "aten":
         return list(node.inputs[_PLACES.get(node.op, _FIRST)])
@@ -184,7 +196,10 @@ def _followed(draft: Draft, tensor: gs.Tensor) -> list[gs.Tensor]:
 def _operands(draft: Draft, tensor: gs.Tensor) -> list[Complex | gs.Tensor]:
     """What its node is of, the complex ones in their parts."""
     if (node := _known_maker(tensor)) is not None and (cut := _cut_before(node)) is not None:
-        return moves.listed(draft, node, cut, complex_of(draft, cut.inputs[0]))
+        operands = [
+            complex_of(draft, t) if is_complex(draft, t) else t for t in _followed(draft, tensor)
+        ]
+        return moves.listed(draft, node, cut, operands)
     behind = [_real_behind(draft, t) for t in _followed(draft, tensor)]
     return [complex_of(draft, t) if is_complex(draft, t) else t for t in behind]
 
@@ -194,7 +209,7 @@ def _cut_before(node: gs.Node) -> gs.Node | None:
     if not node.inputs or node.op not in (*moves.UNPACKING, *moves.PLACES, *_JOINS):
         return None
     cut = maker_of_list(node.inputs[0])
-    return cut if cut is not None and cut.op in _SPLITS else None
+    return cut if cut is not None and cut.op in (*_SPLITS, *moves.BROADCASTS) else None
 
 
 def _real_behind(draft: Draft, tensor: gs.Tensor) -> gs.Tensor:
@@ -327,7 +342,7 @@ _MADE: Mapping[str, Callable[[Draft, gs.Node], Complex]] = {
 _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     **dict.fromkeys(_SAME, moves.same),
     **dict.fromkeys(_CONJUGATES, arithmetic.conjugate),
-    **dict.fromkeys(("neg", "Neg"), arithmetic.negative),
+    **dict.fromkeys(("neg", "negative", "Neg"), arithmetic.negative),
     **dict.fromkeys(_SUMS, arithmetic.added),
     **dict.fromkeys(_PRODUCTS, arithmetic.product),
     **dict.fromkeys(_QUOTIENTS, arithmetic.quotient),
@@ -335,7 +350,8 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     **dict.fromkeys(_POWERS, functions.power),
     **dict.fromkeys(_MOVES, moves.moved),
     **dict.fromkeys(_ADJOINTS, moves.adjoint),
-    "prod": moves.multiplied,
+    "prod": products.multiplied,
+    "cumprod": products.cumulated,
     **dict.fromkeys(_JOINS, moves.joined),
     **dict.fromkeys(("where", "Where", "masked_fill"), moves.chosen),
     **dict.fromkeys(moves.WRITES, moves.written),

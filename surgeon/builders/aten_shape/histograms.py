@@ -19,8 +19,7 @@ def _histc(c: Call) -> gs.Tensor:
     """Bins of one width from `min` to `max`, the last with its upper border."""
     x = c.flat(c.tensor())
     dtype, bins = c.dtype(x), c.integer("bins")
-    if dtype not in (TYPE.FLOAT, TYPE.DOUBLE):
-        raise Refused("PyTorch has no histogram of half precision or of integers")
+    _check(dtype)
     low, high = _borders(c, x, dtype)
     width, above = c.op("Sub", high, low), c.op("Sub", x, low)
     count = c.number(bins, dtype)
@@ -34,6 +33,13 @@ def _histc(c: Call) -> gs.Tensor:
     last = c.number(bins - 1, dtype)
     ratio = c.op("Where", strange, c.number(-1, dtype), c.op("Min", c.op("Floor", ratio), last))
     return c.cast(counted(c, c.cast(ratio, TYPE.INT64), bins, None), dtype)
+
+
+def _check(dtype: int) -> None:
+    if dtype in (TYPE.FLOAT16, TYPE.BFLOAT16):
+        raise Refused("PyTorch counts in half precision too, where what is many is counted wrong")
+    if dtype not in (TYPE.FLOAT, TYPE.DOUBLE):
+        raise Refused("PyTorch has no histogram of integers")
 
 
 def _borders(c: Call, x: gs.Tensor, dtype: int) -> tuple[gs.Tensor, gs.Tensor]:
@@ -50,8 +56,7 @@ def _histogram(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     """Bins between given borders, or of one width; the last with its upper border."""
     x = c.flat(c.tensor())
     dtype = c.dtype(x)
-    if dtype not in (TYPE.FLOAT, TYPE.DOUBLE):
-        raise Refused("PyTorch has no histogram of half precision or of integers")
+    _check(dtype)
     if c.args.schema.overload == "bins_tensor":
         edges = c.tensor("bins")
         if c.dtype(edges) != dtype or c.rank(edges) != 1:
@@ -144,8 +149,7 @@ def _several(c: Call) -> gs.Tensor:
 
 def _columns(c: Call, x: gs.Tensor) -> list[gs.Tensor]:
     """The coordinates of all samples, one by one."""
-    if c.dtype(x) not in (TYPE.FLOAT, TYPE.DOUBLE):
-        raise Refused("PyTorch has no histogram of half precision or of integers")
+    _check(c.dtype(x))
     rank = c.rank(x)
     depth = c.size(x, rank - 1) if rank > 1 else None
     if not isinstance(depth, int) or depth < 1:

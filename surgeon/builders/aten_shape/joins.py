@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.builders.aten_shape.call import NARROW, TYPE, Call, Size
 from surgeon.rewrite import Refused
 
 
@@ -62,12 +62,14 @@ def _kron(c: Call) -> gs.Tensor:
     first = c.unsqueeze(first, list(range(rank - c.rank(first))))
     second = c.unsqueeze(second, list(range(rank - c.rank(second))))
     total = [c.mul(a, b) for a, b in zip(c.sizes(first), c.sizes(second), strict=True)]
-    times = "And" if c.dtype(first) == TYPE.BOOL else "Mul"
-    if rank == 0:
-        return c.op(times, first, second)
+    dtype = c.dtype(first)
+    times = "And" if dtype == TYPE.BOOL else "Mul"
+    if dtype in NARROW:  # which wrap
+        first, second = (c.cast(x, TYPE.INT32) for x in (first, second))
     left = c.unsqueeze(first, [2 * i + 1 for i in range(rank)])
     right = c.unsqueeze(second, [2 * i for i in range(rank)])
-    return c.reshape(c.op(times, left, right), total)
+    made = c.op(times, left, right)
+    return c.cast(c.reshape(made, total) if rank else made, dtype)
 
 
 def _block_diag(c: Call) -> gs.Tensor:

@@ -77,7 +77,16 @@ def _add_product(c: Call) -> gs.Tensor:
     total = _scaled(c, total, alpha)
     if beta != 0:  # else what it is multiplied with is not looked at, NaN included
         total = c.op("Add", _scaled(c, bias, beta), total)
-    return c.op("Relu", total) if kind == "_addmm_activation" else total
+    return total
+
+
+def _activated(c: Call) -> gs.Tensor:
+    """`_addmm_activation`: what is above 0 of a sum, after it has wrapped."""
+    x = _of_narrow(_add_product)(c)
+    if c.dtype(x) in FLOATS:
+        return c.op("Relu", x)
+    nought = c.number(0, c.dtype(x))
+    return c.where(c.op("Less", x, nought), nought, x)
 
 
 def _either(c: Call, bias: gs.Tensor, first: gs.Tensor, second: gs.Tensor) -> gs.Tensor:
@@ -286,6 +295,8 @@ def _cartesian_prod(c: Call) -> gs.Tensor:
 def _conv_tbc(c: Call) -> gs.Tensor:
     """A convolution of [time, batch, channels] with [kernel, in, out]."""
     x, weight, pad = c.tensor(), c.tensor("weight"), c.integer("pad")
+    if c.dtype(x) == TYPE.DOUBLE or c.dtype(x) not in FLOATS:  # of which runtimes convolve none
+        return _conv_by_products(c, x, weight, pad)
     made = c.op(
         "Conv",
         c.permute(x, [1, 2, 0]),
@@ -294,6 +305,23 @@ def _conv_tbc(c: Call) -> gs.Tensor:
         pads=[pad, pad],
     )
     return c.permute(made, [2, 0, 1])
+
+
+def _conv_by_products(c: Call, x: gs.Tensor, weight: gs.Tensor, pad: int) -> gs.Tensor:
+    """The same by a product of matrices for each place in a kernel."""
+    kernel, (length, batch, inner) = c.size(weight, 0), c.sizes(x)
+    if not isinstance(kernel, int):
+        raise Refused("how wide its kernel is is known at run time only")
+    if pad:
+        edge = c.filled([pad, batch, inner], 0, c.dtype(x))
+        x, length = c.concat([edge, x, edge], 0), c.add(length, 2 * pad)
+    last = c.sub(length, kernel - 1)
+    total = c.tensor("bias")
+    for place in range(kernel):
+        here = c.slice(x, 0, place, c.add(last, place))
+        line = c.op("Gather", weight, c.number(place, TYPE.INT64), axis=0)
+        total = c.op("Add", total, product(c, here, line))
+    return total
 
 
 def _of_narrow(lowering: Callable[[Call], gs.Tensor]) -> Callable[[Call], gs.Tensor]:
@@ -321,18 +349,16 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "_int_mm": _integer_product,
     **dict.fromkeys(("dot", "vdot", "inner"), _dot),
     **dict.fromkeys(("outer", "ger"), _of_narrow(_outer)),
-    **dict.fromkeys(
-        ("addmm", "addmv", "baddbmm", "addbmm", "addr", "_addmm_activation"),
-        _of_narrow(_add_product),
-    ),
+    **dict.fromkeys(("addmm", "addmv", "baddbmm", "addbmm", "addr"), _of_narrow(_add_product)),
+    "_addmm_activation": _activated,
     "linear": _of_narrow(_linear),
     **dict.fromkeys(("chain_matmul", "linalg_multi_dot"), _chain),
     "einsum": _einsum,
     "tensordot": _tensordot,
-    "bilinear": _bilinear,
+    "bilinear": _of_narrow(_bilinear),
     "_trilinear": _trilinear,
     "_compute_linear_combination": _combination,
     **dict.fromkeys(("cross", "linalg_cross"), _of_narrow(_cross)),
     "cartesian_prod": _cartesian_prod,
-    "conv_tbc": _conv_tbc,
+    "conv_tbc": _of_narrow(_conv_tbc),
 }

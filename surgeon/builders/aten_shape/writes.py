@@ -9,7 +9,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.arguments import Arguments
-from surgeon.builders.aten_shape.call import TYPE, Call
+from surgeon.builders.aten_shape.call import NARROW, TYPE, Call
 from surgeon.builders.aten_shape.combining import combined_elements, combined_lines, neutral
 from surgeon.builders.aten_shape.fitting import as_indexed
 from surgeon.builders.aten_shape.indices import (
@@ -184,7 +184,9 @@ def _index_add(c: Call) -> gs.Tensor:
 
     def change(x: gs.Tensor, index: gs.Tensor, source: gs.Tensor) -> gs.Tensor:
         if alpha not in (None, 1):
-            source = c.op("Mul", source, c.number(alpha, c.dtype(x)))
+            kind = TYPE.INT32 if c.dtype(x) in NARROW else c.dtype(x)
+            source = c.op("Mul", c.cast(source, kind), c.number(alpha, kind))
+            source = c.cast(source, c.dtype(x))
         return _scatter_lines(c, x, index, source, accumulate=True)
 
     return _lines(c, change)

@@ -53,6 +53,12 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
 
 
 def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
+    if self.dtype.kind == "c":  # each part by itself
+        found = np.empty_like(self)
+        found.real, found.imag = (
+            nan_to_num(part, nan, posinf, neginf) for part in (self.real, self.imag)
+        )
+        return found
     if not is_float(self):
         return self
     most = float(limits(self.dtype).max)

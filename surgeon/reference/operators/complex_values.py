@@ -102,6 +102,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
         )
     },
     "sigmoid": _single(_sigmoid),
+    "rsqrt": _single(lambda z: 1 / np.sqrt(z)),
+    "exp2": _single(lambda z: np.power(2, z)),
     "sgn": _single(_sign),
     "angle": angle,
     "sum": _reduced(np.sum),

@@ -36,22 +36,27 @@ def _on_levels(
     x: Array, scale: Any, zero: Array, quant_min: int, quant_max: int, *, together: bool = False
 ) -> Array:
     """The level of 0 is added before what was multiplied is rounded (`together`), or behind."""
-    if x.dtype != np.float32:
+    if not is_float(x):
         raise Unsuited(f"its input is {x.dtype.name}")
     step = np.asarray(scale, np.float32)
-    # the product with the reciprocal is rounded to single precision before it is rounded to steps
-    ratio = x * (np.float32(1) / step)
-    at = np.rint(ratio + zero.astype(np.float32)) if together else np.rint(ratio)
+    # the product with the reciprocal is rounded to single precision before it is rounded to steps,
+    # of double precision only the reciprocal
+    kind = np.promote_types(x.dtype, np.float32)
+    ratio = x.astype(kind) * (np.float32(1) / step).astype(kind)
+    at = np.rint((ratio + zero.astype(kind)).astype(np.float32) if together else ratio)
     at = at.astype(np.float64) + (0 if together else zero)
     levels = np.clip(at, quant_min, quant_max)
-    return cut((levels - zero) * step.astype(np.float64), x.dtype)
+    found = (levels - zero) * step.astype(np.float64)
+    # where all elements have one scale, doubles are multiplied in single precision too
+    return cut(found.astype(kind if step.ndim else np.float32), x.dtype)
 
 
 def fake_quantize(
     self: Array, scale: Any, zero_point: Any, quant_min: int, quant_max: int
 ) -> Array:
     zero = np.trunc(np.asarray(zero_point, np.float64))
-    return _on_levels(self, scale, zero, quant_min, quant_max)
+    step = np.reshape(np.asarray(scale), ())
+    return _on_levels(self, step, np.reshape(zero, ()), quant_min, quant_max)
 
 
 def fake_quantize_channels(

@@ -111,6 +111,8 @@ def trilinear(
 
 
 def linear_combination(input: Array, coefficients: Array) -> Array:
+    if input.dtype == coefficients.dtype and input.dtype.kind in "iu":  # they wrap
+        return np.tensordot(coefficients, input, 1)
     return narrow(np.tensordot(wide(coefficients), wide(input), 1), input)
 
 

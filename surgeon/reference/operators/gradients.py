@@ -50,6 +50,8 @@ _of_shrink = _passing(lambda x, bound: ~((x >= -bound) & (x <= bound)))
 
 
 def threshold_backward(grad_output: Array, self: Array, threshold: float) -> Array:
+    if self.dtype.kind in "iu":
+        return np.where(self <= int(threshold), np.zeros_like(grad_output), grad_output)
     return _of_threshold(grad_output, self, float(self.dtype.type(threshold)))
 
 

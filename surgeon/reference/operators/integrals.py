@@ -24,7 +24,7 @@ def nanmean(self: Array, dim: Dims, keepdim: bool, dtype: Any) -> Array:
 
 def linalg_vecdot(x: Array, y: Array, dim: int) -> Array:
     a, b, dtype = common(x, y)
-    a, b = np.broadcast_arrays(a, b)
+    a, b = np.broadcast_arrays(np.conj(a), b)
     axis = axis_of(dim, a.ndim)
     return cut(
         np.einsum("...i,...i->...", np.moveaxis(a, axis, -1), np.moveaxis(b, axis, -1)), dtype

@@ -240,11 +240,14 @@ def isin_of_scalar(element: Any, test_elements: Array, assume_unique: bool, inve
 
 
 def conv_tbc(self: Array, weight: Array, bias: Array, pad: int) -> Array:
-    x = np.pad(wide(self), ((pad, pad), (0, 0), (0, 0)))
+    def exact(x: Array) -> Array:
+        return x.astype(np.int64) if x.dtype.kind in "iu" else wide(x)
+
+    x = np.pad(exact(self), ((pad, pad), (0, 0), (0, 0)))
     kernel = weight.shape[0]
     length = x.shape[0] - kernel + 1
-    y = sum(x[k : k + length] @ wide(weight)[k] for k in range(kernel))
-    return cut(y + wide(bias), self.dtype)
+    y = sum(x[k : k + length] @ exact(weight)[k] for k in range(kernel))
+    return cut(y + exact(bias), self.dtype)
 
 
 def empty(size: Any, dtype: Any = None, **rest: Any) -> Array:

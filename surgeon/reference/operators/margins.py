@@ -14,6 +14,8 @@ from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.math_types import common, cut, reduced
 from surgeon.reference.operators.precision import Array, Row, is_float, wide
 
+_LONG = np.dtype(np.int64)
+
 
 def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """What floats a loss of this dtype comes in."""
@@ -52,8 +54,12 @@ def margin_ranking_loss(
 
 
 def hinge_embedding_loss(self: Array, target: Array, margin: float, reduction: int) -> Array:
-    x = wide(self)
     like, unlike = _is(target, 1), _is(target, -1)
+    if self.dtype.kind in "iu" and reduction != 1:  # all of it is whole and wraps
+        lack = np.maximum(np.full_like(self, int(margin)) - self, 0)
+        errors = np.where(unlike, 0, self) + np.where(like, 0, lack)
+        return reduced(errors.astype(self.dtype), reduction, self.dtype if not reduction else _LONG)
+    x = wide(self)
     near = np.where(like, x, 0.0)
     far = np.where(unlike, np.clip(margin - x, 0, None), 0.0)
     other = np.where(~like & ~unlike, x + np.clip(margin - x, 0, None), 0.0)

@@ -62,7 +62,8 @@ def matrix_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> A
 
 def dist(self: Array, other: Array, p: float) -> Array:
     a, b, dtype = common(self, other, floating=True)
-    return cut(_p_norm(a - b, float(p), None, keepdim=False), dtype)
+    kind = np.zeros(0, dtype).real.dtype  # of complex values a real one
+    return cut(_p_norm(a - b, float(p), None, keepdim=False), kind)
 
 
 def pairwise_distance(x1: Array, x2: Array, p: float, eps: float, keepdim: bool) -> Array:

@@ -124,6 +124,9 @@ def count_nonzero(self: Array, dim: Dims = None) -> Array:
 
 
 def _variance(x: Array, dim: Dims, correction: float, *, keepdim: bool) -> tuple[Any, Any]:
+    if x.dtype.kind == "c":  # both parts vary
+        both = [_variance(part, dim, correction, keepdim=keepdim) for part in (x.real, x.imag)]
+        return both[0][0] + both[1][0], both[0][1] + 1j * both[1][1]
     values = wide(x)
     center = over(np.mean, values, dim, True)
     squares = over(np.sum, (values - center) ** 2, dim, keepdim)
@@ -139,8 +142,8 @@ def _deviation(name: str, form: str) -> Callable[..., Any]:
         found, middle = _variance(self, dim, correction, keepdim=keepdim)
         found = np.sqrt(found) if name.startswith("std") else found
         if name.endswith("_mean"):
-            return narrow(found, self), narrow(middle, self)
-        return narrow(found, self)
+            return narrow(found, self.real), narrow(middle, self)
+        return narrow(found, self.real)
 
     def whole(self: Array, unbiased: bool) -> Any:
         return finish(self, None, float(unbiased), False)

@@ -96,7 +96,11 @@ def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) ->
     out = self.copy()
     inside(index, out.shape[axis_of(dim, out.ndim)] if out.ndim else 1)
     _one_for_each(self, dim, index, source)
-    np.add.at(out, along(out, dim, index), (source * alpha).astype(self.dtype))
+    np.add.at(
+        out,
+        along(out, dim, index),
+        (source * np.asarray(alpha).astype(self.dtype)).astype(self.dtype),
+    )
     return out
 
 

@@ -1,0 +1,64 @@
+"""Products of the complex values along an axis."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.arguments import bind
+from surgeon.builders import parts
+from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, only, times
+from surgeon.builders.aten_nn.transforms import Complex
+from surgeon.rewrite import Draft, Refused
+
+_MOST_FACTORS = 16  # a product is so many nodes
+
+
+def multiplied(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`prod`, over an axis of few elements or over all."""
+    args, value = bind(node, draft.facts), only(operands)
+    _refuse_dtype(draft, node)
+    named = args.schema.takes("dim")
+    if named and parts.rank_of(draft, value.real) == 0:
+        return value
+    if not named:
+        flat = draft.constant(np.array([-1]), "flat")
+        value = Complex(*(draft.op("Reshape", part, flat) for part in both_of(value)))
+    axis = int(args.value("dim")) % parts.rank_of(draft, value.real) if named else 0
+    found, *factors = _along(draft, value, axis, keeps=bool(named and args.value("keepdim")))
+    for factor in factors:
+        found = times(draft, found, factor)
+    return found
+
+
+def cumulated(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`cumprod`, along an axis of few elements."""
+    value = only(operands)
+    _refuse_dtype(draft, node)
+    rank = parts.rank_of(draft, value.real)
+    if rank == 0:
+        return value
+    axis = int(bind(node, draft.facts).value("dim")) % rank
+    found = _along(draft, value, axis, keeps=True)
+    for place in range(1, len(found)):
+        found[place] = times(draft, found[place - 1], found[place])
+    pairs = zip(*(both_of(one) for one in found), strict=True)
+    return Complex(*(draft.op("Concat", *some, axis=axis) for some in pairs))
+
+
+def _refuse_dtype(draft: Draft, node: gs.Node) -> None:
+    if bind(node, draft.facts).value("dtype") is not None:
+        raise Refused("it is asked for in a dtype of its own")
+
+
+def _along(draft: Draft, value: Complex, axis: int, *, keeps: bool) -> list[Complex]:
+    """The values along an axis, each with that axis or without."""
+    shape = draft.facts.of(value.real).shape
+    length = None if shape is None else shape[axis]
+    if not isinstance(length, int) or not 1 <= length <= _MOST_FACTORS:
+        raise Refused("how many complex values it multiplies is not known, or they are many")
+    places = [draft.constant(np.array([n] if keeps else n), "place") for n in range(length)]
+    return [
+        Complex(*(draft.op("Gather", part, place, axis=axis) for part in both_of(value)))
+        for place in places
+    ]
