@@ -35,6 +35,11 @@ _EXACT = {
 _WIDEST = 53  # bits of a draw in double precision
 
 
+_LEAST = (
+    2.0**-126
+)  # the least normal number of single precision, beside which a time is what it was
+
+
 def _shape(c: Call) -> tuple[Like, int]:
     """Whose shape the result has, and its dtype."""
     if not c.args.schema.takes("size"):
@@ -181,7 +186,9 @@ def _multinomial(c: Call) -> gs.Tensor:
     kind = computed(dtype)
     x = c.cast(x, kind)
     if count == 1 or not bool(c.value("replacement")):
-        speed = c.op("Div", x, exponential(c, x, kind))
+        # a time may be 0, at which what weighs nothing would have no speed
+        time = c.op("Add", exponential(c, x, kind), c.number(_LEAST, kind))
+        speed = c.op("Div", x, time)
         inputs = (speed, c.vector([count], "k"))
         return c.op("TopK", *inputs, axis=rank - 1, outputs=2)[1]
     if not isinstance(count, int):

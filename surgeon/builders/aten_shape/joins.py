@@ -64,7 +64,7 @@ def _kron(c: Call) -> gs.Tensor:
     total = [c.mul(a, b) for a, b in zip(c.sizes(first), c.sizes(second), strict=True)]
     dtype = c.dtype(first)
     times = "And" if dtype == TYPE.BOOL else "Mul"
-    if dtype in NARROW:  # which wrap
+    if times == "Mul" and dtype in NARROW:  # which wrap
         first, second = (c.cast(x, TYPE.INT32) for x in (first, second))
     left = c.unsqueeze(first, [2 * i + 1 for i in range(rank)])
     right = c.unsqueeze(second, [2 * i for i in range(rank)])
