@@ -33,11 +33,8 @@ _EXACT = {
     int(TYPE.BOOL): 1,
 }
 _WIDEST = 53  # bits of a draw in double precision
-
-
-_LEAST = (
-    2.0**-126
-)  # the least normal number of single precision, beside which a time is what it was
+# The least normal number of single precision, beside which a time is what it was.
+_LEAST = 2.0**-126
 
 
 def _shape(c: Call) -> tuple[Like, int]:
