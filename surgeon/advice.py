@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -115,7 +116,8 @@ def _command(
     """The command line that brings a model to a target, as far as that was not done already."""
     made = f"for-{'tflite' if wanted.name == 'onnx2tf' else wanted.name.split('-')[0]}"
     helps = measured(wanted.name)
-    recipes = ["aten"] if any(map(is_foreign, operators)) else []
+    recipes = _of_other_tools(operators, wanted, done)
+    recipes += ["aten"] if any(map(is_foreign, operators)) else []
     recipes.append(helps or (made if made in bundled() else "clean"))
     moves = opset_within(wanted.opsets, opset) != opset
     options = ["--target", wanted.name] if spells or moves else []
@@ -123,3 +125,25 @@ def _command(
     if not options and {*recipes} <= {*done, *(() if helps else ("clean",))}:
         return ()
     return ("surgeon", "apply", *recipes, str(path), "OUT.onnx", *options)
+
+
+def _of_other_tools(
+    operators: Mapping[str, int], wanted: Target, done: Collection[str]
+) -> list[str]:
+    """The recipes for what the target lacks of other tools' operators, that for most first."""
+    left = {
+        name: count
+        for name, count in operators.items()
+        if "." in name and not is_foreign(name) and name not in wanted.taken | wanted.partly
+    }
+    chosen: list[str] = []
+    while left:
+        scores: Counter[str] = Counter()
+        for name, count in left.items():
+            scores.update(dict.fromkeys(set(recipes_for(name, foreign=True)) - {*done}, count))
+        if not scores:
+            break
+        best = max(scores, key=lambda recipe: (scores[recipe], recipe == "contrib", recipe))
+        chosen.append(best)
+        left = {name: n for name, n in left.items() if best not in recipes_for(name, foreign=True)}
+    return chosen

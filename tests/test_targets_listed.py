@@ -46,6 +46,22 @@ def test_what_a_list_lacks_is_named_with_what_spells_it_otherwise(model: Path) -
     assert fit.opset is None
 
 
+def test_recipes_for_operators_of_other_tools_stand_in_front(tmp_path: Path) -> None:
+    """Else `inspect` would have them cut off, for which there is a recipe."""
+    text = """
+        <ir_version: 8, opset_import: ["": 17, "com.microsoft": 1, "com.amd.quark": 1]>
+        g (float[2,3] x) => (float[2,3] y) {
+            a = com.microsoft.Gelu (x) b = com.microsoft.Gelu (a)
+            y = com.amd.quark.BFPQuantizeDequantize (b) }
+    """
+    path = tmp_path / "in.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    fit = fit_of(path, "burn")
+    assert fit.command[:5] == ("surgeon", "apply", "contrib", "quark", "clean")
+    assert fit.lasting == ()
+    assert "contrib" not in fit_of(path, "migraphx").command  # which takes that Gelu
+
+
 def test_a_shape_goes_with_what_is_computed_of_it(tmp_path: Path) -> None:
     text = """
         <ir_version: 8, opset_import: ["": 13]>
@@ -140,7 +156,7 @@ def test_the_command_says_so(model: Path) -> None:
     assert "it reads opsets 1 to 10, and the model is at 17, which is taken to 11 at most" in older
     said = run("inspect", model, "--target", "tensorrt-7.0").output
     assert "2  CumSum  rules in cumsum-to-matmul" in said
-    assert "surgeon apply for-tensorrt" in said
+    assert "surgeon apply contrib for-tensorrt" in said
     assert "onnx/onnx-tensorrt" in said
     told = json.loads(run("inspect", model, "--target", "tensorrt-7.0", "--json").output)
     assert told["fit"]["target"] == "tensorrt-7.0"
