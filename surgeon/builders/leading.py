@@ -58,19 +58,17 @@ def constant_without_leading(draft: Draft, match: Match) -> gs.Tensor:
     rank = facts.of(root.outputs[0]).rank
     if len(ranks) != 1 or ranks[0] is None or rank is None or ranks[0] >= rank:
         raise Refused("no constant has more axes than what is computed")
-    count = rank - ranks[0]
-    if any(
-        a is not None and any(n != 1 for n in a.shape[: max(a.ndim - ranks[0], 0)]) for a in arrays
-    ):
-        raise Refused("the constant has more than one element along its axes in front")
+    count, most = rank - ranks[0], ranks[0]
     if not _unneeded(draft, root.outputs[0], count, [_MOST]):
         raise Refused("something may need the axes in front")
-    operands = [
-        t
-        if a is None
-        else draft.constant(a.reshape(a.shape[max(a.ndim - ranks[0], 0) :]), "operand")
-        for t, a in zip(root.inputs, arrays, strict=True)
-    ]
+    operands = list(root.inputs)
+    for place, array in enumerate(arrays):
+        if array is None or array.ndim <= most:
+            continue
+        in_front = array.ndim - most
+        if any(length != 1 for length in array.shape[:in_front]):
+            raise Refused("the constant has more than one element along its axes in front")
+        operands[place] = draft.constant(array.reshape(array.shape[in_front:]), "operand")
     made = draft.op(root.op, *operands, **root.attrs)
     later: gs.Tensor = draft.op("Unsqueeze", made, draft.constant(list(range(count)), "axes"))
     return later

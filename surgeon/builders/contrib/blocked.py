@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import blocks
@@ -64,20 +67,22 @@ def blocks_as_here(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def _told(draft: Draft) -> int | None:
-    found = draft.surgery.findings
-    if "blocks" not in found:
-        found["blocks"] = blocks.told(draft.surgery.model.proto, draft.surgery.model.folder)
-    told: int | None = found["blocks"]
-    return told
+    return _asked(draft, blocks.told)
 
 
 def _likelier(draft: Draft) -> int | None:
-    found = draft.surgery.findings
-    if "likelier blocks" not in found:
-        model = draft.surgery.model
-        found["likelier blocks"] = blocks.likelier(model.proto, model.folder)
-    likelier: int | None = found["likelier blocks"]
-    return likelier
+    return _asked(draft, blocks.likelier)
+
+
+def _asked(
+    draft: Draft, question: Callable[[onnx.ModelProto, Path | None], int | None]
+) -> int | None:
+    """What the file as it was read answers, which is asked once."""
+    found, key = draft.surgery.findings, f"blocks {question.__name__}"
+    if key not in found:
+        found[key] = question(draft.surgery.model.proto, draft.surgery.model.folder)
+    answer: int | None = found[key]
+    return answer
 
 
 def _plain(draft: Draft, root: gs.Node, block: int) -> gs.Tensor:

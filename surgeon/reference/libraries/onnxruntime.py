@@ -14,7 +14,6 @@ import onnx
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.libraries import onnxruntime_fused
-from surgeon.reference.operators.convolution import convolution
 from surgeon.reference.operators.math_activations import softmax
 from surgeon.reference.operators.precision import Array, narrow, wide
 from surgeon.reference.plugins.layers import normalised
@@ -83,22 +82,7 @@ def bias_softmax(said: Said, x: Array, bias: Array) -> Array:
 
 def conv_channels_last(said: Said, x: Array, weight: Array, bias: Array | None = None) -> Array:
     """A plane's convolution; the channels of input, weight and output come last."""
-    if x.ndim != 4 or said.get("auto_pad", "NOTSET") != "NOTSET":
-        raise Unsuited("it is of no plane, or pads by itself")
-    pads = said.get("pads", [0] * 4)
-    padded = np.pad(np.moveaxis(x, -1, 1), [(0, 0), (0, 0), pads[::2], pads[1::2]])
-    y = convolution(
-        padded,
-        np.moveaxis(weight, -1, 1),
-        bias,
-        said.get("strides", [1, 1]),
-        [0, 0],
-        said.get("dilations", [1, 1]),
-        False,
-        [0, 0],
-        said.get("group", 1),
-    )
-    return np.moveaxis(y, 1, -1)
+    return onnxruntime_fused.fused_conv_channels_last(said, x, np.moveaxis(weight, -1, 1), bias)
 
 
 def relative_position_bias(said: Said, table: Array, queries: Array, keys: Array) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.libraries.activations import activated
 from surgeon.reference.operators.convolution import convolution
+from surgeon.reference.operators.math_activations import softmax
 from surgeon.reference.operators.precision import Array, narrow, wide
 
 Said = Mapping[str, Any]
@@ -116,8 +117,7 @@ def fused_matmul_activation(said: Said, a: Array, b: Array) -> Array:
     )
     y, name = said.get("alpha", 1.0) * (left @ right), said["activation"]
     if name in ("Softmax", b"Softmax"):
-        shifted = np.exp(y - y.max(said.get("activation_axis", -1), keepdims=True))
-        return narrow(shifted / shifted.sum(said.get("activation_axis", -1), keepdims=True), a)
+        return narrow(softmax(y, said.get("activation_axis", -1), None), a)
     numbers = [
         said[f"activation_{key}"] for key in ("alpha", "beta") if f"activation_{key}" in said
     ]
