@@ -21,6 +21,7 @@ _SAME_VALUES = frozenset(
 )
 # Operator and operand: the operand whose dim bounds it, and the default axis (None: the smallest).
 _INDICES: Mapping[tuple[str, int], tuple[int, int | None]] = {
+    ("CropAndResize", 2): (0, 0),
     ("EmbedLayerNormalization", 0): (2, 0),
     ("EmbedLayerNormalization", 1): (4, 0),
     ("EmbedLayerNormalization", 8): (3, 0),
@@ -28,6 +29,7 @@ _INDICES: Mapping[tuple[str, int], tuple[int, int | None]] = {
     ("GatherBlockQuantized", 1): (0, 0),  # which takes rows of zeros beyond
     ("GatherElements", 1): (0, 0),
     ("GatherND", 1): (0, None),
+    ("NGramRepeatBlock", 0): (1, 1),
     ("QEmbedLayerNormalization", 0): (2, 0),
     ("QEmbedLayerNormalization", 1): (4, 0),
     ("Scatter", 1): (0, 0),
@@ -41,6 +43,7 @@ _INDICES: Mapping[tuple[str, int], tuple[int, int | None]] = {
     ("take", 1): (0, None),
     ("RoiAlign", 2): (0, 0),
     ("ROIAlign_TRT", 2): (0, 0),
+    ("TorchEmbedding", 1): (0, 0),
     ("GatherTopk", 1): (0, None),
 }
 _OFFSETS = frozenset({("embedding_bag", 2)})  # 0 is in order, whatever the bags hold

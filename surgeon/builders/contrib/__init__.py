@@ -10,6 +10,7 @@ from typing import Any
 from surgeon.builders.contrib.as_aten import as_aten
 from surgeon.builders.contrib.attention import attention, multi_head_attention, rotary_embedding
 from surgeon.builders.contrib.blocked import blocks_as_here, channels_in_blocks
+from surgeon.builders.contrib.crops import crop_and_resize
 from surgeon.builders.contrib.delta import gated_delta_net
 from surgeon.builders.contrib.diffusion import (
     bias_add,
@@ -47,6 +48,7 @@ from surgeon.builders.contrib.gated import (
 )
 from surgeon.builders.contrib.grouped import group_query_attention
 from surgeon.builders.contrib.internal_nhwc import internal_nhwc
+from surgeon.builders.contrib.ngrams import ngram_repeat_block
 from surgeon.builders.contrib.normed import (
     embed_layer_norm,
     old_layer_norm,
@@ -105,6 +107,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_causal_conv": causal_conv,
     "contrib_channels_in_blocks": channels_in_blocks,
     "contrib_conv_channels_last": conv_channels_last,
+    "contrib_crop_and_resize": crop_and_resize,
     "contrib_dynamic_quantize_lstm": dynamic_quantize_lstm,
     "contrib_dynamic_quantize_matmul": dynamic_quantize_matmul,
     "contrib_embed_layer_norm": embed_layer_norm,
@@ -143,6 +146,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "contrib_n_bits_mlp_in_floats": n_bits_mlp_in_floats,
     "contrib_n_bits_qkv": n_bits_qkv,
     "contrib_n_bits_qkv_in_floats": n_bits_qkv_in_floats,
+    "contrib_ngram_repeat_block": ngram_repeat_block,
     "contrib_old_layer_norm": old_layer_norm,
     "contrib_older_form": older_form,
     "contrib_qgemm": qgemm,

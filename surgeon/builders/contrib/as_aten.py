@@ -9,6 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import operand
+from surgeon.builders.contrib.settings import settings
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -63,6 +64,36 @@ def _number(node: gs.Node, key: str, names: Sequence[str]) -> int:
     return names.index(name)
 
 
+def _rfft(draft: Draft, node: gs.Node) -> gs.Tensor:
+    """`com.microsoft.Rfft (x)`: PyTorch's `rfft` of before 1.8, which gives pairs as well.
+
+    Its lengths need not be even, and the sum is not divided.
+    """
+    return _aten(draft, "rfft", node.inputs[0], *_transformed(node))
+
+
+def _irfft(draft: Draft, node: gs.Node) -> gs.Tensor:
+    """`com.microsoft.Irfft (x)`: what Rfft was of, of an even length; it is divided by its size."""
+    return _aten(draft, "irfft", node.inputs[0], *_transformed(node))
+
+
+def _transformed(node: gs.Node) -> tuple[int, bool, bool]:
+    """How many axes, and that half of the frequencies are there and nothing is scaled."""
+    given = settings(node, 1, 1, {"signal_ndim": 1, "normalized": 0, "onesided": 1})
+    if given["normalized"] or not given["onesided"]:
+        raise Refused("onnxruntime knows it with half of the frequencies, and not normalised, only")
+    return int(given["signal_ndim"]), False, True
+
+
+def _complex_mul(draft: Draft, node: gs.Node) -> gs.Tensor:
+    """`com.microsoft.ComplexMul (a, b)` of pairs; ComplexMulConj has the conjugate of b."""
+    settings(node, 2, 2)
+    a, b = (_aten(draft, "view_as_complex", t) for t in node.inputs[:2])
+    if node.op == "ComplexMulConj":
+        b = _aten(draft, "conj", b)
+    return _aten(draft, "view_as_real", _aten(draft, "mul", a, b))
+
+
 def _aten(draft: Draft, operator: str, *arguments: Any) -> gs.Tensor:
     operands = [
         a if isinstance(a, gs.Tensor) else draft.constant(np.array(a), "argument")
@@ -74,7 +105,11 @@ def _aten(draft: Draft, operator: str, *arguments: Any) -> gs.Tensor:
 
 _LIKE: Mapping[str, Callable[[Draft, gs.Node], gs.Tensor]] = {
     "CDist": _cdist,
+    "ComplexMul": _complex_mul,
+    "ComplexMulConj": _complex_mul,
     "GridSample": _grid_sample,
     "Inverse": _inverse,
+    "Irfft": _irfft,
+    "Rfft": _rfft,
     "Trilu": _trilu,
 }

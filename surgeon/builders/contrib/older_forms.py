@@ -86,6 +86,31 @@ def _unfold(draft: Draft, node: gs.Node) -> gs.Tensor:
     return c.permute(apart, [*(i for i in range(rank + 1) if i != axis + 1), axis + 1])
 
 
+def _conv_transpose(draft: Draft, node: gs.Node) -> gs.Tensor:
+    """`com.microsoft.ConvTransposeWithDynamicPads (x, w, pads, bias)`: pads as an operand."""
+    c, pads = Bench(draft), operand(node, 2)
+    known = None if pads is None else c.facts.array(pads)
+    if known is None:
+        raise Refused("its pads are computed where it runs")
+    said = {**node.attrs, "pads": [int(n) for n in known.reshape(-1)]}
+    return c.op("ConvTranspose", *node.inputs[:2], operand(node, 3), **said)
+
+
+def _embedding(draft: Draft, node: gs.Node) -> gs.Tensor:
+    """`com.microsoft.TorchEmbedding (weight, indices)`; what else it says counts in training."""
+    settings(node, 2, 4)
+    return Bench(draft).op("Gather", *node.inputs[:2], axis=0)
+
+
+def _matmul_integer_16(draft: Draft, node: gs.Node) -> gs.Tensor:
+    """`com.microsoft.MatMulInteger16 (a, b)`: a product in int32."""
+    c = Bench(draft)
+    settings(node, 2, 2)
+    if any(c.dtype(t) != TYPE.INT16 for t in node.inputs):
+        raise Refused("onnxruntime has it for int16 only")
+    return c.op("MatMul", *(c.cast(t, TYPE.INT32) for t in node.inputs))
+
+
 def _scalar(c: Bench, x: gs.Tensor) -> gs.Tensor:
     if c.rank(x) == 0:
         return x
@@ -94,9 +119,12 @@ def _scalar(c: Bench, x: gs.Tensor) -> gs.Tensor:
 
 
 _LIKE: Mapping[str, Callable[[Draft, gs.Node], gs.Tensor]] = {
+    "ConvTransposeWithDynamicPads": _conv_transpose,
     "ExpandDims": _expand_dims,
     "GatherND": _gather_nd,
+    "MatMulInteger16": _matmul_integer_16,
     "Pad": _pad,
     "Range": _range,
+    "TorchEmbedding": _embedding,
     "UnfoldTensor": _unfold,
 }

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from surgeon.reference.errors import Unsuited
-from surgeon.reference.libraries import onnxruntime_fused
+from surgeon.reference.libraries import onnxruntime_fused, onnxruntime_spectra
 from surgeon.reference.operators.math_activations import softmax
 from surgeon.reference.operators.precision import Array, narrow, wide
 from surgeon.reference.plugins.layers import normalised
@@ -146,6 +146,11 @@ def packed_attention(
     return narrow(y.reshape(*y.shape[:2], -1), query)
 
 
+def embedding(said: Said, weight: Array, indices: Array, *training: Array) -> Array:
+    """Rows of a table; what else is given counts for gradients."""
+    return np.take(weight, indices, axis=0)
+
+
 def is_known(node: onnx.NodeProto) -> bool:
     """Whether it is executed here: an operator of `TABLE`, of attention only what is packed."""
     packed = len(node.input) < 3 or not node.input[2]
@@ -154,6 +159,7 @@ def is_known(node: onnx.NodeProto) -> bool:
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     **onnxruntime_fused.TABLE,
+    **onnxruntime_spectra.TABLE,
     "BiasAdd": bias_add,
     "BiasSoftmax": bias_softmax,
     "BiasSplitGelu": bias_split_gelu,
@@ -164,4 +170,5 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "NhwcConv": conv_channels_last,
     "RelativePositionBias": relative_position_bias,
     "SkipGroupNorm": skip_group_norm,
+    "TorchEmbedding": embedding,
 }
