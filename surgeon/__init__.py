@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from surgeon.adapting import adapt as adapt
     from surgeon.authoring import rule as rule
     from surgeon.batch import batch as batch
+    from surgeon.customops import custom_ops as custom_ops
     from surgeon.difference import difference as difference
     from surgeon.errors import ForeignError as ForeignError
     from surgeon.errors import LeftoverError as LeftoverError
@@ -66,6 +67,7 @@ _HOMES = {
     "adapt": "surgeon.adapting",
     "apply": "surgeon.surgery",
     "batch": "surgeon.batch",
+    "custom_ops": "surgeon.customops",
     "difference": "surgeon.difference",
     "export": "surgeon.export",
     "extract": "surgeon.extraction",
@@ -97,6 +99,7 @@ __all__ = [
     "adapt",
     "apply",
     "batch",
+    "custom_ops",
     "difference",
     "export",
     "extract",

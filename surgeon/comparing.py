@@ -125,8 +125,7 @@ class Comparison:
 
     def _fault_of(self, proto: onnx.ModelProto, recipes: Sequence[Recipe]) -> str:
         """Why onnxruntime does not load a model; "" where it does, or is not asked."""
-        from surgeon.isolation import MOST_LOADED, fault_of
-        from surgeon.runtime import unknown_operators
+        from surgeon.isolation import MOST_LOADED, fault_of, unknown_operators
         from surgeon.verify.originals import is_declared
 
         if proto.functions or weights_of(proto.graph).size > MOST_LOADED:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from surgeon import customops
 from surgeon.errors import OutputError, SurgeonError
 from surgeon.files import write_whole
 from surgeon.model import Model
@@ -33,6 +34,8 @@ import onnxruntime
 
 options = onnxruntime.SessionOptions()
 options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+for library in LIBRARIES:
+    options.register_custom_ops_library(library)
 given, recorded = np.load("inputs.npz"), np.load("outputs.npz")
 
 
@@ -123,6 +126,7 @@ def keep(
     write_whole(target / "inputs.npz", packed(inputs))
     write_whole(target / "outputs.npz", packed(outputs))
     script = _SCRIPT.replace("INPUTS, RECORDED", f"{numbers!a}, {recorded!a}")
+    script = script.replace("LIBRARIES", f"{customops.libraries()!a}")
     write_whole(target / "run.py", script.encode("ascii"))
     text = _readme(label, reason, numbers, recorded)
     write_whole(target / "README.md", text.encode("utf-8", "backslashreplace"))

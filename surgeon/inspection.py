@@ -309,7 +309,7 @@ def _foreign(
             spelled.setdefault(operator_name(node), {})[spelling(node)] = None
     if not spelled:
         return
-    from surgeon.runtime import unknown_operators
+    from surgeon.isolation import unknown_operators
 
     unknown = set(unknown_operators(proto))
     for operator in sorted(spelled, key=lambda name: (-operators[name], name)):

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import onnx
 
-from surgeon import capacity
+from surgeon import capacity, customops
 from surgeon.choices import check_integer
 from surgeon.errors import ForeignError, MemoryUp, TimeUp
-from surgeon.runtime import Feeds, NotRunnable, Runner, Session
+from surgeon.runtime import Feeds, NotRunnable, Runner, Session, not_held, without_schema
 from surgeon.workers import Remote, Worker
 
 TIMEOUT = 600.0  # seconds for one run of a model, where nobody says
@@ -88,6 +88,31 @@ def open_session(
         return Session(model, folder=folder, optimise=optimise)
     made = "surgeon.isolation:_session"
     return Isolated(here, made, model, folder, optimise, called="onnxruntime")
+
+
+def unknown_operators(model: onnx.ModelProto) -> tuple[str, ...]:
+    """The operators of a model that onnxruntime does not know, as `domain.Op`.
+
+    Those of libraries of custom operators it knows, which the worker is asked where there is one.
+
+    Raises:
+        LibraryError: Such a library does not load.
+        ForeignError: It ended the worker.
+    """
+    found = without_schema(model)
+    if not found or not customops.libraries():
+        return found
+    if (here := _cell.get()) is None:
+        return not_held(found)
+    with _mended():
+        left: tuple[str, ...] = here.worker.call(
+            "surgeon.runtime:not_held",
+            found,
+            timeout=here.timeout,
+            memory=here.memory,
+            called="onnxruntime",
+        )
+    return left
 
 
 def fault_of(model: onnx.ModelProto | Path, *, folder: Path | None = None) -> str | None:

@@ -5,7 +5,6 @@ Two models are compared, not two optimisers. onnxruntime is imported at the firs
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -17,11 +16,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import onnx
 
-from surgeon import blocks
+from surgeon import blocks, customops
 from surgeon.errors import ModelError, SurgeonError
 from surgeon.external import with_small_data
 from surgeon.nested import every_node
 from surgeon.numerals import natural
+from surgeon.ortvalues import NARROW, NUMPY, array_of, element, table_of
 
 THREADS = 2  # of one operator in a model of any size
 _SMALL = 1 << 20  # bytes of a model whose threads would take longer to start than it does to run
@@ -57,6 +57,10 @@ class OnnxruntimeError(SurgeonError):
     def __init__(self, what: str, *, where: str, mend: str, text: str, lacking: bool) -> None:
         super().__init__(what, where=where, mend=mend)
         self.text, self.lacking = text, lacking
+
+
+class LibraryError(SurgeonError):
+    """A library of custom operators that onnxruntime does not load."""
 
 
 class NotRunnable(OnnxruntimeError):
@@ -137,12 +141,14 @@ class Session:
             _check_blocks(model, folder, self._where)
         try:
             self._session = _loaded(model, folder, optimise=optimise)
+        except LibraryError:
+            raise
         except Exception as error:  # its exception classes share no base of their own
             raise _not_runnable(model, error, self._where) from None
         self.inputs = tuple(_port(value) for value in self._session.get_inputs())
         self.outputs = tuple(_port(value) for value in self._session.get_outputs())
         ports = (*self.inputs, *self.outputs)
-        self._plain = all(_element(port.type) in _NUMPY for port in ports)
+        self._plain = all(element(port.type) in NUMPY for port in ports)
         self._names = tuple(port.name for port in self.outputs)
 
     def run(self, feeds: Feeds, outputs: Sequence[str] | None = None) -> dict[str, Any]:
@@ -179,13 +185,13 @@ class Session:
         types = {port.name: port.type for port in self.inputs}
         values = {}
         for name, array in feeds.items():
-            if isinstance(array, np.ndarray) and _element(types.get(name, "")) not in _NUMPY:
-                number = _NARROW[_element(types[name])]
+            if isinstance(array, np.ndarray) and element(types.get(name, "")) not in NUMPY:
+                number = NARROW[element(types[name])]
                 make = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
                 values[name] = make(np.asarray(array, order="C"), number)
             else:
                 values[name] = ort.OrtValue.ortvalue_from_numpy(np.asarray(array))
-        return [_array(value) for value in self._session.run_with_ort_values(names, values)]
+        return [array_of(value) for value in self._session.run_with_ort_values(names, values)]
 
 
 def blind(release: str) -> frozenset[str]:
@@ -277,6 +283,8 @@ def _options(size: int | None, *, optimise: bool, folder: Path | None) -> Any:
     options.enable_cpu_mem_arena = not small  # it asks for twice what a few runs need
     options.enable_mem_reuse = False  # the plan of it takes the square of the number of nodes
     options.use_deterministic_compute = True
+    for library in customops.libraries():
+        _register(options, library)
     # The witness holds many sessions: their idle threads must not spin (7 times as slow).
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     level = ort.GraphOptimizationLevel
@@ -286,12 +294,25 @@ def _options(size: int | None, *, optimise: bool, folder: Path | None) -> Any:
     return options
 
 
+def _register(options: Any, library: str) -> None:
+    try:
+        options.register_custom_ops_library(library)
+    except Exception as error:  # its exception classes share no base of their own
+        raise LibraryError(
+            f"onnxruntime does not load this library of custom operators: {_tidy(str(error))}",
+            where=library,
+            mend="Name one that was built for this system, with the entry point "
+            "`RegisterCustomOps` and of an API that onnxruntime "
+            f"{release()} has; what it is linked to must be found as well.",
+        ) from None
+
+
 def _threads() -> int:
     return natural(os.environ.get("OMP_NUM_THREADS", "")) or THREADS
 
 
-def unknown_operators(model: onnx.ModelProto) -> tuple[str, ...]:
-    """The operators of a model that onnxruntime has no schema for, as `domain.Op`."""
+def without_schema(model: onnx.ModelProto) -> tuple[str, ...]:
+    """The operators of a model that onnxruntime itself has no schema for, as `domain.Op`."""
     known = _known_operators()
     functions = {(function.domain, function.name) for function in model.functions}
     nodes = [*every_node(model.graph.node)]
@@ -303,6 +324,34 @@ def unknown_operators(model: onnx.ModelProto) -> tuple[str, ...]:
         if (domain, node.op_type) not in known and (node.domain, node.op_type) not in functions:
             found[f"{domain or 'ai.onnx'}.{node.op_type}"] = None
     return tuple(found)
+
+
+def not_held(operators: Sequence[str]) -> tuple[str, ...]:
+    """Those of these operators (`domain.Op`) that no library of custom operators holds."""
+    libraries = customops.libraries()
+    return tuple(name for name in operators if not (libraries and _is_held(name, libraries)))
+
+
+@lru_cache(maxsize=256)
+def _is_held(operator: str, libraries: tuple[str, ...]) -> bool:
+    """Whether onnxruntime knows the operator of these libraries: what it says of a node of it.
+
+    It has no list of them. Whatever else is wrong with the node, it is looked up first.
+    """
+    domain, _, name = operator.rpartition(".")
+    domain = "" if domain == "ai.onnx" else domain
+    x, y = (onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, None) for n in "xy")
+    node = onnx.helper.make_node(name, ["x"], ["y"], domain=domain)
+    opsets = [onnx.helper.make_opsetid(d, v) for d, v in {"": 17, domain: 1}.items() if d or v > 1]
+    graph = onnx.helper.make_graph([node], "held", [x], [y])
+    model = onnx.helper.make_model(graph, ir_version=8, opset_imports=opsets)
+    try:
+        _loaded(model, None, optimise=False)
+    except LibraryError:
+        raise
+    except Exception as error:  # its exception classes share no base of their own
+        return "is not a registered function/op" not in str(error)
+    return True
 
 
 @lru_cache(maxsize=1)
@@ -329,7 +378,7 @@ def _not_runnable(model: onnx.ModelProto | Path, error: Exception, where: str) -
             model = onnx.load(model, load_external_data=False)
         except Exception:  # onnxruntime's own words say what is wrong with the file
             return NotRunnable(where=where, text=_tidy(text), operators=(), lacking=lacking)
-    operators = unknown_operators(model)
+    operators = not_held(without_schema(model))
     kernel = re.search(r"Could not find an implementation for ([\w.:]+?)\(\d+\)", text)
     if not operators and kernel:
         domain, _, name = kernel[1].rpartition(":" if ":" in kernel[1] else ".")
@@ -349,45 +398,3 @@ def _tidy(text: str) -> str:
 
 def _port(value: Any) -> Port:
     return Port(value.name, value.type, tuple(value.shape or ()))
-
-
-def _element(kind: str) -> str:
-    """`float` for `tensor(float)` and `seq(tensor(float))`."""
-    return kind.rpartition("(")[2].rstrip(")")
-
-
-_NUMPY = frozenset(
-    (
-        *("float", "double", "float16", "bool", "string", "complex64", "complex128"),
-        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    )
-)
-_NARROW = {
-    "bfloat16": onnx.TensorProto.BFLOAT16,
-    "float8e4m3fn": onnx.TensorProto.FLOAT8E4M3FN,
-    "float8e4m3fnuz": onnx.TensorProto.FLOAT8E4M3FNUZ,
-    "float8e5m2": onnx.TensorProto.FLOAT8E5M2,
-    "float8e5m2fnuz": onnx.TensorProto.FLOAT8E5M2FNUZ,
-}
-
-
-def _array(value: Any) -> Any:
-    """The array of an OrtValue, read from its memory where numpy has no such dtype."""
-    if value.is_tensor() and _element(value.data_type()) in _NARROW:
-        data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(_NARROW[_element(value.data_type())])
-        return np.frombuffer(data, dtype=dtype).reshape(value.shape()).copy()
-    return value.numpy()
-
-
-def table_of(value: Any) -> Any:
-    """A list of maps from labels to numbers, which `ZipMap` makes, as a table: a row for each.
-
-    Columns are in the order of the labels. Anything else is itself.
-    """
-    if not isinstance(value, list) or not value or not isinstance(value[0], dict):
-        return value
-    labels = sorted(value[0])
-    if any(row.keys() != value[0].keys() for row in value):
-        return value
-    return np.asarray([[row[label] for label in labels] for row in value], np.float32)

@@ -49,6 +49,7 @@ _NUMBERS = {
     "--memory": "memory",
     "--most": "most",
 }
+_CALLS = {"--custom-ops": "surgeon.custom_ops"}  # what holds around a call
 _ALWAYS_SEVERAL = ("--custom", "--from", "--to", "--outputs-of", "--weights-as-inputs")
 _REPORT = "--report"  # which an error carries
 _CODE = re.compile(r"`(--[^`]+)`")
@@ -74,7 +75,7 @@ def _called(code: str) -> str:
         return code
     told: dict[str, list[str]] = {}
     for option, values in given:
-        if option not in {*_FLAGS, *_MAPPINGS, *_TEXTS, *_NUMBERS, _REPORT}:
+        if option not in {*_FLAGS, *_MAPPINGS, *_TEXTS, *_NUMBERS, *_CALLS, _REPORT}:
             return code
         told.setdefault(option, []).extend(values)
     return ", ".join(_argument(option, values) for option, values in told.items())
@@ -96,6 +97,8 @@ def _options(words: list[str]) -> Iterator[tuple[str, list[str]]]:
 def _argument(option: str, values: list[str]) -> str:
     if option == _REPORT:
         return "error.report"
+    if option in _CALLS:
+        return f"{_CALLS[option]}({', '.join(map(_quoted, values))})"
     if option in _FLAGS:
         return _FLAGS[option]
     if option in _NUMBERS:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from surgeon import customops
 from surgeon.errors import ForeignError, MemoryUp, TimeUp
 from surgeon.messages import receive, send
 
@@ -41,6 +42,7 @@ class Worker:
         self.generation = 0  # counts the processes: an object made in an earlier one is gone
         self.dropped: list[int] = []  # handles of objects that nobody here holds any more
         self._process: subprocess.Popen[bytes] | None = None
+        self._libraries: tuple[str, ...] = ()  # of custom operators, that the process has
         self._watch: _Watch | None = None
         self._noise: Any = None  # what the process printed, for the error's text
 
@@ -116,21 +118,26 @@ class Worker:
             self.close()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
-            self.close()
-            self._noise = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
-            # -P: never import from the user's folder what merely has the name of a module.
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "surgeon.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._noise,
-                env=_environment() | self._environment,
-            )
-            self._watch = _Watch(self._process)
-            self.generation += 1
-            self.dropped = []
-        return self._process
+        libraries = customops.libraries()
+        known = self._process
+        if known is not None and known.poll() is None and self._libraries == libraries:
+            return known
+        self.close()
+        self._noise = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        named = {customops.VARIABLE: os.pathsep.join(libraries)}
+        # -P: never import from the user's folder what merely has the name of a module.
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "surgeon.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._noise,
+            env=_environment() | named | self._environment,
+        )
+        self._process, self._libraries = process, libraries
+        self._watch = _Watch(process)
+        self.generation += 1
+        self.dropped = []
+        return process
 
     def _ask(self, kind: str, target: Any, args: tuple[Any, ...], terms: _Terms) -> Any:
         process = self._start()

@@ -32,7 +32,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
         "frozen",
         "returned",
     },
-    {"blocks"},
+    {"blocks", "customops", "ortvalues"},
     {"mistaken", "packing"},
     {
         "worker",

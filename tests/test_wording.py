@@ -31,6 +31,7 @@ __all__ = ["net"]
         ("`--assume 'n == 1' --assume 'm <= 512'`", '`assume=["n == 1", "m <= 512"]`'),
         ("`--reference FILE.npz`", '`reference="FILE.npz"`'),
         ("`--custom my.Op`", '`custom=["my.Op"]`'),
+        ("`--custom-ops libops.so`", '`surgeon.custom_ops("libops.so")`'),
         ("`--opset N`", "`opset=N`"),
         ("with `--timeout`", "with `timeout`"),
         ("`--report out.json`", "`error.report`"),

@@ -34,7 +34,7 @@ class Settings:
         staging: A folder for files in the making, in DEST where that is on this machine.
         recipes: Names or absolute paths.
         digests: Of the recipes.
-        options: Keyword arguments of `surgeon.apply`.
+        options: Keyword arguments of `surgeon.apply`, and libraries of custom operators.
         how: All that decides what is done to a file, for its key.
         surgeon: The version that does it.
         jobs: Files at once.

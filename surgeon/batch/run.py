@@ -14,7 +14,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from surgeon import capacity
+from surgeon import capacity, customops
 from surgeon.batch.attempt import enter
 from surgeon.batch.drive import Drive, Settings
 from surgeon.batch.far import FarFolder, is_far, near, open_far
@@ -169,6 +169,8 @@ def batch(
         opset: As in `surgeon.apply`.
         target: As in `surgeon.apply`: a runtime.
 
+    Libraries of `with surgeon.custom_ops():` are loaded for every file, by their paths.
+
     Returns:
         An iterator of rows, which does the work while it is iterated.
 
@@ -205,6 +207,7 @@ def batch(
         "strict": strict,
         "opset": opset,
         "target": target,
+        **({"custom_ops": libraries} if (libraries := list(customops.libraries())) else {}),
     }
     digests = tuple(plan.digest for plan in plans)
     remembered = _state(state, place)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from surgeon.customops import custom_ops
 from surgeon.errors import LeftoverError, ModelError, OutputError, RecipeError, SurgeonError
 from surgeon.external import external_tensors
 from surgeon.files import write_whole
@@ -47,7 +48,7 @@ def repair(
         target: Where a changed model is saved; its external data stay where they are.
         recipes: Names or paths.
         digests: What the recipes' digests are: one that was edited meanwhile is refused.
-        options: Keyword arguments of `surgeon.apply`.
+        options: Keyword arguments of `surgeon.apply`; and `custom_ops`, paths of libraries.
 
     Returns:
         Fields of a `Row`, without those that say which file it is.
@@ -59,7 +60,9 @@ def repair(
         model = Model.of(path)
         absent = not_there(model, options.get("keep", ()))
         there = [name for name in options.get("keep", ()) if name not in absent]
-        result = apply(model, *plans, **{**options, "keep": there})
+        asked = {key: value for key, value in options.items() if key != "custom_ops"}
+        with custom_ops(*options.get("custom_ops", ())):
+            result = apply(model, *plans, **{**asked, "keep": there})
         if result.model.changed:
             write_whole(Path(target), *result.model.to_bytes(where=path))
         found = _told(result.report)

@@ -18,12 +18,13 @@ from surgeon.cases.structure import difference
 from surgeon.errors import RecipeError, SurgeonError
 from surgeon.extending import extended
 from surgeon.firing import FAILED
+from surgeon.isolation import unknown_operators
 from surgeon.meanings import Meanings
 from surgeon.model import Model
 from surgeon.recipe import NamesStep, Recipe, Rule, RulesStep, granted
 from surgeon.report import Report
 from surgeon.returned import BACK
-from surgeon.runtime import Runner, unknown_operators
+from surgeon.runtime import Runner
 from surgeon.surgery import apply
 from surgeon.verify.originals import is_declared
 from surgeon.verify.pair import is_plain, open_runner

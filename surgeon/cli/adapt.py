@@ -9,6 +9,7 @@ import typer
 
 from surgeon.cli import options, results
 from surgeon.cli.console import UsageError, desk
+from surgeon.cli.customs import CustomOps
 from surgeon.cli.reduce import Most, Timeout
 from surgeon.cli.repair import DryRun, PrintJson, ReportFile, Reproducible, now
 from surgeon.cli.saving import Carried, ExternalAbove, ExternalData, ExternalName, carrying
@@ -60,6 +61,7 @@ def adapt(
     external_name: ExternalName = None,
     external_above: ExternalAbove = None,
     reproducible: Reproducible = False,
+    custom_ops: CustomOps = None,
     timeout: Timeout = options.LIMIT,
     memory: options.Memory = None,
     as_json: PrintJson = False,
@@ -71,7 +73,9 @@ def adapt(
 
     surgeon adapt in.onnx out.onnx --check 'trtexec --onnx={}'
     """
-    with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
+    with desk(
+        quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file, custom_ops=custom_ops
+    ) as place:
         usage = "Write `surgeon adapt IN OUT --check 'COMMAND {}'`."
         if len(files) < 2:
             raise UsageError("the output is missing", where="surgeon adapt", mend=usage)

@@ -15,6 +15,7 @@ import typer
 from surgeon.cli import options
 from surgeon.cli.cluster import connected
 from surgeon.cli.console import Desk, UsageError, desk
+from surgeon.cli.customs import CustomOps
 from surgeon.cli.targets import check_order
 from surgeon.errors import RecipeError, few
 
@@ -139,6 +140,7 @@ Reference = Annotated[
 def batch(
     places: Places,
     jobs: Jobs = None,
+    custom_ops: CustomOps = None,
     timeout: Timeout = 600.0,
     memory: Memory = None,
     cluster: Cluster = None,
@@ -169,7 +171,9 @@ def batch(
 
     surgeon batch aten zoo/ mended/
     """
-    with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
+    with desk(
+        quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file, custom_ops=custom_ops
+    ) as place:
         recipes, source, dest = _split(places)
         wanted = _percent(fail_under)
         arguments: dict[str, Any] = {

@@ -11,13 +11,14 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from surgeon import customops
 from surgeon.errors import OutputError, SurgeonError
 from surgeon.provenance import version
 
@@ -153,6 +154,7 @@ def desk(
     verbose: bool = False,
     as_json: bool = False,
     log_file: Path | None = None,
+    custom_ops: Sequence[Path] | None = None,
 ) -> Iterator[Desk]:
     """Everything a command does happens in here: an error leaves as text and an exit code.
 
@@ -161,6 +163,7 @@ def desk(
         verbose: Show the traceback of a bug.
         as_json: Print JSON to stdout, of an error too.
         log_file: Written anew; takes what the terminal is shown, and more.
+        custom_ops: Libraries of custom operators, for models that run in here.
     """
     gc.enable()  # which `main` held off
     place = Desk(quiet=quiet, verbose=verbose, as_json=as_json)
@@ -170,6 +173,7 @@ def desk(
             if log_file is not None:
                 place.log = stack.enter_context(_open_log(log_file))
             stack.enter_context(_explained(place, log_file))  # the log takes an error too
+            stack.enter_context(customops.custom_ops(*(custom_ops or ())))
             yield place
     except typer.Exit:
         raise

@@ -10,6 +10,7 @@ import typer
 
 from surgeon.cli import options
 from surgeon.cli.console import UsageError, desk
+from surgeon.cli.customs import CustomOps
 from surgeon.cli.targets import check_log, check_target
 from surgeon.collector import collector_paused
 
@@ -84,6 +85,7 @@ def verify(
             rich_help_panel="Checking",
         ),
     ] = False,
+    custom_ops: CustomOps = None,
     timeout: options.Timeout = options.LIMIT,
     memory: options.Memory = None,
     as_json: options.Json = False,
@@ -92,7 +94,9 @@ def verify(
     log_file: options.LogFile = None,
 ) -> None:
     """Compare model B with model A on inputs of several sizes; exit with 3 when it differs."""
-    with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
+    with desk(
+        quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file, custom_ops=custom_ops
+    ) as place:
         shapes, references = options.read_shapes(shape), options.read_references(reference)
         space = options.read_size(memory)
         if record is not None:
@@ -184,12 +188,13 @@ def inspect(
             "and functions too: a line for each, as the `match` of a rule says it.",
         ),
     ] = False,
+    custom_ops: CustomOps = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
     log_file: options.LogFile = None,
 ) -> None:
     """Show what is in a model, what no runtime knows, and which recipes have rules for it."""
-    with desk(verbose=verbose, as_json=as_json, log_file=log_file) as place:
+    with desk(verbose=verbose, as_json=as_json, log_file=log_file, custom_ops=custom_ops) as place:
         with collector_paused():
             from surgeon import inspection, render
 
@@ -217,7 +222,11 @@ def inspect(
             else:
                 place.show(render.standings(there, model, verbose=verbose))
             return
-        found = inspection.with_load(inspection.inspect(model, target=target))
+        from surgeon.isolation import isolation
+
+        with isolation():  # libraries of custom operators are asked what they hold
+            found = inspection.inspect(model, target=target)
+        found = inspection.with_load(found)
         division = None
         if found.fit is not None and (refused := found.fit.lasting):
             from surgeon.dividing import divide

@@ -10,6 +10,7 @@ import typer
 
 from surgeon.cli import options
 from surgeon.cli.console import UsageError, desk
+from surgeon.cli.customs import CustomOps
 from surgeon.cli.targets import RECIPES, check_order
 from surgeon.collector import collector_paused
 
@@ -43,6 +44,7 @@ def explain(
     value: options.Value = None,
     keep_overridable: options.KeepOverridable = False,
     allow: options.Allow = None,
+    custom_ops: CustomOps = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
     log_file: options.LogFile = None,
@@ -51,7 +53,7 @@ def explain(
 
     surgeon explain aten clean model.onnx
     """
-    with desk(verbose=verbose, as_json=as_json, log_file=log_file) as place:
+    with desk(verbose=verbose, as_json=as_json, log_file=log_file, custom_ops=custom_ops) as place:
         recipes, model = _split(files)
         shapes = options.read_shapes(shape)
         with place.working("load") as progress:

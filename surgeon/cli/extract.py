@@ -10,6 +10,7 @@ import typer
 
 from surgeon.cli import options, results
 from surgeon.cli.console import desk
+from surgeon.cli.customs import CustomOps
 from surgeon.cli.repair import (
     DryRun,
     NoVerify,
@@ -85,6 +86,7 @@ def extract(
     external_name: ExternalName = None,
     external_above: ExternalAbove = None,
     reproducible: Reproducible = False,
+    custom_ops: CustomOps = None,
     timeout: options.Timeout = options.LIMIT,
     memory: options.Memory = None,
     as_json: options.Json = False,
@@ -98,7 +100,9 @@ def extract(
 
     surgeon extract in.onnx all.onnx --outputs-of '*'
     """
-    with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
+    with desk(
+        quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file, custom_ops=custom_ops
+    ) as place:
         usage = "Write `surgeon extract IN OUT --from VALUE --to VALUE`."
         named = {"input": str(source), "output": str(target)}
         check_order((), named, where="surgeon extract", usage=usage)

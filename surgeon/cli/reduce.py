@@ -10,6 +10,7 @@ import typer
 
 from surgeon.cli import options, results
 from surgeon.cli.console import UsageError, desk
+from surgeon.cli.customs import CustomOps
 from surgeon.cli.repair import DryRun, Reproducible, now
 from surgeon.cli.saving import Carried, ExternalAbove, ExternalData, ExternalName, carrying
 from surgeon.cli.targets import also_read, check_log, check_order, check_target
@@ -82,6 +83,7 @@ def reduce(
     data: RealInputs = None,
     most: Most = 200,
     without_weights: WithoutWeights = False,
+    custom_ops: CustomOps = None,
     timeout: Timeout = options.LIMIT,
     dry_run: DryRun = False,
     external_data: ExternalData = Carried.KEEP,
@@ -97,7 +99,9 @@ def reduce(
 
     surgeon reduce in.onnx part.onnx --check 'trtexec --onnx={}'
     """
-    with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
+    with desk(
+        quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file, custom_ops=custom_ops
+    ) as place:
         usage = "Write `surgeon reduce IN OUT --check 'COMMAND {}'`."
         named = {"input": str(source), "output": str(target)}
         check_order((), named, where="surgeon reduce", usage=usage)

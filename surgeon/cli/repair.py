@@ -11,6 +11,7 @@ import typer
 
 from surgeon.cli import options, results
 from surgeon.cli.console import Desk, UsageError, desk
+from surgeon.cli.customs import CustomOps
 from surgeon.cli.saving import (
     Carried,
     ExternalAbove,
@@ -134,6 +135,7 @@ def apply(
     metadata: Metadata = None,
     rename: Rename = None,
     reproducible: Reproducible = False,
+    custom_ops: CustomOps = None,
     timeout: options.Timeout = options.LIMIT,
     memory: options.Memory = None,
     as_json: PrintJson = False,
@@ -145,7 +147,9 @@ def apply(
 
     surgeon apply dymn in.onnx out.onnx
     """
-    with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
+    with desk(
+        quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file, custom_ops=custom_ops
+    ) as place:
         recipes, source, target = split(files, in_place=in_place)
         if no_backup and not in_place:
             raise UsageError(

@@ -11,6 +11,7 @@ import typer
 from surgeon.cli import options
 from surgeon.cli.commands import Command, Group
 from surgeon.cli.console import UsageError, desk
+from surgeon.cli.customs import CustomOps
 from surgeon.collector import collector_paused
 
 if TYPE_CHECKING:
@@ -278,13 +279,16 @@ def run_cases(
             show_default=False,
         ),
     ],
+    custom_ops: CustomOps = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     log_file: options.LogFile = None,
 ) -> None:
     """Run the cases beside recipes; exit with 1 when one fails."""
-    with desk(quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file) as place:
+    with desk(
+        quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file, custom_ops=custom_ops
+    ) as place:
         with place.working("load") as progress:
             with collector_paused():
                 from surgeon import cases, render

@@ -10,9 +10,9 @@ import onnx
 
 from surgeon.errors import ForeignError
 from surgeon.extraction.cut import Cut, Wiring, renamed
-from surgeon.isolation import open_session
+from surgeon.isolation import open_session, unknown_operators
 from surgeon.model import Model
-from surgeon.runtime import NotRunnable, unknown_operators
+from surgeon.runtime import NotRunnable
 from surgeon.verify import Verdict, verify
 from surgeon.wire import copy_field
 

@@ -168,7 +168,8 @@ def _of_nodes(found: Inspection) -> Iterator[RenderableType]:
         yield table
         if any(not (f.runs or f.recipes or is_foreign(f.operator)) for f in found.foreign):
             said = "what nobody knows can be said by a recipe's `functions`: it is compared by them"
-            yield Text(f"{said}, and shapes behind it are known", "dim")
+            runs = "or onnxruntime runs it from a library: `--custom-ops LIBRARY`"
+            yield Text(f"{said}, and shapes behind it are known; {runs}", "dim")
     if found.computed_weights:
         kernels = words.count(found.computed_weights, "convolution")
         yield Text(f"{kernels} with a computed kernel: some runtimes want constants", "yellow")

@@ -14,9 +14,9 @@ import numpy as np
 import onnx
 
 from surgeon.errors import RecipeError, SurgeonError, TimeUp
-from surgeon.isolation import open_session
+from surgeon.isolation import open_session, unknown_operators
 from surgeon.reference import NoWitness, open_reference
-from surgeon.runtime import NotRunnable, Runner, unknown_operators
+from surgeon.runtime import NotRunnable, Runner
 from surgeon.verify.limits import Input
 from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, has_float, moved_weights, perturbed
 from surgeon.verify.recording import as_declared, dtypes_of
