@@ -13,6 +13,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.dynamic import mixture
 from surgeon.builders.factors import lone_producer, scaled_inputs
+from surgeon.builders.known_norms import see_no_norm
 from surgeon.builders.linear import FLOATS, bias_of, narrow, scaled_outputs
 from surgeon.builders.own_constants import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array
@@ -96,6 +97,7 @@ def shift_before_linear(draft: Draft, match: Match) -> gs.Tensor:
     """y = Conv or Gemm of x + c or x - c, with what the weight makes of c in the bias."""
     root = match.root
     summed: gs.Node = root.inputs[0].inputs[0]
+    see_no_norm(draft, summed)
     data = 1 if draft.facts.array(summed.inputs[0]) is not None else 0
     x, constant = summed.inputs[data], summed.inputs[1 - data]
     if draft.facts.of(x).dtype not in FLOATS or (summed.op == "Sub" and data):

@@ -15,6 +15,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.cleaning import order_of
+from surgeon.builders.known_norms import see_no_norm
 from surgeon.builders.linear import FLOATS, bias_of, channels_of, narrow, scaled_outputs
 from surgeon.builders.own_constants import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array
@@ -283,6 +284,7 @@ def factor_in_front(draft: Draft, node: gs.Node) -> tuple[gs.Tensor, Array]:
     x, factor = product_of(draft, node)
     if not factor.ndim and factor == 0.5 and _is_gelu(x):
         raise Refused("it ends a GELU, which runtimes know by it and compute as one")
+    see_no_norm(draft, node)
     return x, factor
 
 
