@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.known_norms import see_no_norm
+from surgeon.builders.known_norms import see_no_untrained_norm
 from surgeon.facts.fact import Array, same_dims
 from surgeon.facts.kinds import FLOATS, TRUTH, WHOLE, holds_all
 from surgeon.links import maker_of
@@ -227,7 +227,7 @@ def neutral(draft: Draft, match: Match) -> gs.Tensor:
             raise Refused(f"its dtype is {array.dtype.name}")
         if node.op in ("Add", "Sub") and (np.signbit(array) != (node.op == "Add")).any():
             raise Refused("its zero changes the sign of a zero")
-    see_no_norm(draft, node)
+    see_no_untrained_norm(draft, node)
     return x
 
 

@@ -32,6 +32,21 @@ def see_no_norm(draft: Draft, node: gs.Node) -> None:
         raise Refused("the normalisation in front of it, which is written out, is known by it")
 
 
+def see_no_untrained_norm(draft: Draft, node: gs.Node) -> None:
+    """See the same of a scale of 1 or a shift of 0, of a value whose sizes are not all known.
+
+    Networks have these before they are trained alone. Where all sizes are known other simplifiers
+    drop them, and here no more nodes are left than there; elsewhere they do not, and a network of
+    fewer nodes would be the slower.
+
+    Raises:
+        Refused: It is, and a size is not known.
+    """
+    shape = draft.facts.of(node.outputs[0]).shape
+    if shape is None or not all(isinstance(dim, int) for dim in shape):
+        see_no_norm(draft, node)
+
+
 def _norm_of(draft: Draft, node: gs.Node) -> gs.Node | None:
     """The last node of the normalisation in x / sqrt (mean + eps) * scale, the scale a vector."""
     if node.op != "Mul":

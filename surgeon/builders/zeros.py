@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, opsets
 from surgeon.builders.cleaning import beside_constant
 from surgeon.builders.fills import number_of
-from surgeon.builders.known_norms import see_no_norm
+from surgeon.builders.known_norms import see_no_untrained_norm
 from surgeon.facts import Facts
 from surgeon.facts.fact import INTEGERS, Array, same_dims
 from surgeon.facts.kinds import FLOATS
@@ -53,7 +53,7 @@ def plus_zero(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its constant is no zero of floating point")
     if array.ndim and not same_dims(facts.of(x).shape, facts.of(node.outputs[0]).shape):
         raise Refused("its constant may make the result larger")
-    see_no_norm(draft, node)
+    see_no_untrained_norm(draft, node)
     teller = _tells_zeros_apart(draft, node.outputs[0])
     if teller and not _is_upright(facts, x):
         raise Refused(f"it may matter whether it is 0.0 or -0.0: {teller}")
