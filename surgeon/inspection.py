@@ -126,6 +126,7 @@ class Inspection:
         unsorted: Whether a node stands in front of one whose result it reads.
         training: How many Dropouts and BatchNormalizations are in training mode.
         misplaced: Stacks of windows (`unfold`) whose axis PyTorch's exporter misplaced.
+        unsummed: Sums at indices (`index_add`) of which PyTorch's exporter lost all but the last.
         broken: Why every command but this refuses the file; "" where none does.
         bare_kernels: How many convolutions leave the size of their kernel to the weight.
         below_zero: Inputs and outputs that declare a size below 0, which is read as unknown.
@@ -168,6 +169,7 @@ class Inspection:
     unsorted: bool = False
     training: int = 0
     misplaced: tuple[str, ...] = ()
+    unsummed: tuple[str, ...] = ()
     broken: str = ""
     bare_kernels: int = 0
     below_zero: tuple[str, ...] = ()
@@ -266,6 +268,7 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
         unsorted=odd.unsorted,
         training=odd.training,
         misplaced=odd.misplaced,
+        unsummed=odd.unsummed,
         broken=broken,
         bare_kernels=odd.bare,
         below_zero=odd.below_zero,

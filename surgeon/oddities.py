@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import onnx
 from onnx import numpy_helper
 
+from surgeon.misexported import lost_sums, misplaced_windows
 from surgeon.nested import every_body, every_node
 
 _SMALL = 1024  # numbers of a constant that may be sizes
-MISPLACED = (
-    "{} stacks windows as PyTorch's exporter writes `unfold(-1, ...)`, with their axis misplaced: "
-    "the result does as the file; if `unfold` is meant, put `unfold-axes` in front"
-)
 _CONVOLUTIONS = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
 
 
@@ -30,6 +27,7 @@ class Oddities(NamedTuple):
         doubles: How many constants that are nodes, and Casts, are in double precision.
         below_zero: Inputs and outputs that declare a size below 0.
         misplaced: Stacks of windows whose axis stands where PyTorch's exporter misplaces it.
+        unsummed: Sums over indices of which PyTorch's exporter lost what falls on one place.
     """
 
     misstated: tuple[str, ...] = ()
@@ -39,6 +37,7 @@ class Oddities(NamedTuple):
     doubles: int = 0
     below_zero: tuple[str, ...] = ()
     misplaced: tuple[str, ...] = ()
+    unsummed: tuple[str, ...] = ()
 
 
 def oddities(proto: onnx.ModelProto) -> Oddities:
@@ -56,39 +55,8 @@ def oddities(proto: onnx.ModelProto) -> Oddities:
             if any(dim.dim_value < 0 for dim in value.type.tensor_type.shape.dim)
         ),
         misplaced_windows(proto),
+        lost_sums(proto),
     )
-
-
-def misplaced_windows(proto: onnx.ModelProto) -> tuple[str, ...]:
-    """Stacks of windows as PyTorch's exporter writes `unfold` along a dimension from behind.
-
-    Of each window it turns the dimension last, and counts the axis of the stack as the dimension
-    was counted, behind the new axis. A stack that somebody wrote may look like that too.
-    """
-    found: list[str] = []
-    for graph in (proto.graph, *every_body(proto.graph.node)):
-        stacks = [n for n in graph.node if n.op_type == "Concat" and _number(n, "axis") < 0]
-        makers = {name: n for n in graph.node for name in n.output} if stacks else {}
-        found += (n.output[0] for n in stacks if all(_is_window(n, i, makers) for i in n.input))
-    return tuple(found)
-
-
-def _is_window(stack: onnx.NodeProto, part: str, makers: Mapping[str, onnx.NodeProto]) -> bool:
-    """Whether a part of a stack is cut out along an axis and turned, and got the stack's axis."""
-    chain: list[onnx.NodeProto] = []
-    for operator in ("Unsqueeze", "Transpose", "Slice"):
-        node = makers.get(part)
-        if node is None or node.op_type != operator:
-            return False
-        chain.append(node)
-        part = node.input[0]
-    perm = [int(n) for each in chain[1].attribute if each.name == "perm" for n in each.ints]
-    axis = len(perm) + _number(stack, "axis")
-    return perm == [*(n for n in range(len(perm)) if n != axis), axis]
-
-
-def _number(node: onnx.NodeProto, name: str) -> int:
-    return next((int(each.i) for each in node.attribute if each.name == name), 0)
 
 
 def _has(node: onnx.NodeProto, name: str) -> bool:

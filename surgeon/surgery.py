@@ -26,9 +26,8 @@ from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.comparing import Comparison, held_back, unbounded
 from surgeon.culprits import Kept
-from surgeon.errors import few
+from surgeon.misexported import faults
 from surgeon.model import Model, ModelLike
-from surgeon.oddities import MISPLACED, misplaced_windows
 from surgeon.opening import RecipeLike, as_recipe, fewer, see_data, see_kept, see_named, told_apart
 from surgeon.operation import Operation
 from surgeon.planning import Plan
@@ -213,9 +212,7 @@ def apply(
             see_data(original)
         moved = beside.how_far(steps, plan.asked) if verify else []
         moved += made_nowhere(plan.asked, joined)
-
-        odd = misplaced_windows(original.proto)
-        misplaced = [MISPLACED.format(few(odd))] if odd else ()
+        told_of_file = faults(original.proto)
 
         def operate() -> Operation:
             work = Operation(
@@ -231,7 +228,7 @@ def apply(
             work.given, work.notes.every = beside.given, every_miss
             work.spared.asked = frozenset(keep)
             work.evidence = None if keep_evidence is None else Path(keep_evidence)
-            work.notes.remarks.extend([*apart, *moved, *misplaced])
+            work.notes.remarks.extend([*apart, *moved, *told_of_file])
             work.notes.changes.extend(joined)
             work.model.changed = begun
             work.run(clock)

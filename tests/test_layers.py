@@ -32,7 +32,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
         "frozen",
         "returned",
     },
-    {"blocks", "customops", "ortvalues"},
+    {"blocks", "customops", "misexported", "ortvalues"},
     {"mistaken", "packing"},
     {
         "worker",

@@ -164,6 +164,7 @@ _HELD: Mapping[str, str] = {
     "spreads": "axes_without_expand beside_truth tile_as_expand",
     "stacked": "parts_as_layers sum_of_layers two_shares",
     "stepwise": "layer_step_by_step",
+    "summed": "sums_put_right",
     "sums": "cast_updates cumsum_as_matmul",
     "tapped": "deform_conv_as_samples",
     "targets": "constant_expand copied_entries inferred_entry reshape_of_reshape",

@@ -218,6 +218,9 @@ def _of_claims(found: Inspection) -> Iterator[Text]:
     if found.misplaced:
         said = "as PyTorch's exporter writes `unfold(-1, ...)`, with the axis of windows misplaced"
         yield Text(f"{words.listed(found.misplaced, 3)}: {said}; see `unfold-axes`", "yellow")
+    if found.unsummed:
+        said = "as PyTorch's exporter writes `index_add`, of what falls on one place the last alone"
+        yield Text(f"{words.listed(found.unsummed, 3)}: {said}; see `lost-sums`", "yellow")
     if found.bare_kernels:
         count = words.count(found.bare_kernels, "convolution")
         said = "which some tools ask for; `stated-attributes` writes it"
