@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from surgeon.dims.atoms import Atom, TooLarge
 from surgeon.dims.polynomials import (
     Dim,
+    Expr,
     at_most,
     floor_divide,
     maximum,
     minimum,
     of_atom,
 )
+
+_COMBINE: Mapping[str, Callable[[int, int], int]] = {
+    "floor": operator.floordiv,
+    "max": max,
+    "min": min,
+}
 
 
 def equal(first: Dim, second: Dim) -> bool | None:
@@ -77,14 +86,20 @@ def counts(dim: Dim) -> frozenset[str]:
     return frozenset(atom.text for atom in _symbols(dim) if atom.kind == "counted")
 
 
-def _symbols(dim: Dim) -> Iterator[Atom]:
-    if not isinstance(dim, int):
-        for monomial, _ in dim.terms:
-            for atom, _power in monomial:
-                if atom.is_symbol:
-                    yield atom
-                for operand in atom.operands:
-                    yield from _symbols(operand)
+def _symbols(dim: Dim) -> tuple[Atom, ...]:
+    return () if isinstance(dim, int) else _symbols_of(dim)
+
+
+@lru_cache(maxsize=1 << 14)  # what is nested is asked again and again
+def _symbols_of(dim: Expr) -> tuple[Atom, ...]:
+    found: dict[Atom, None] = {}
+    for monomial, _ in dim.terms:
+        for atom, _power in monomial:
+            if atom.is_symbol:
+                found[atom] = None
+            for operand in atom.operands:
+                found.update(dict.fromkeys(_symbols(operand)))
+    return tuple(found)
 
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
@@ -112,11 +127,24 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
     if open_ := symbols(dim) - values.keys():  # bounds of what is left would take their time
         raise KeyError(min(open_))
     try:
-        result = substitute(dim, values)
+        return _number(dim, values, {})
     except ZeroDivisionError as error:
         raise ValueError(str(error)) from None
-    assert isinstance(result, int), "every symbol is a number"
-    return result
+
+
+def _number(dim: Dim, values: Mapping[str, int], known: dict[Atom, int]) -> int:
+    """The number that the value is; each atom is computed once, however often it stands there."""
+    if isinstance(dim, int):
+        return dim
+    total = 0
+    for monomial, factor in dim.terms:
+        for atom, power in monomial:
+            if atom not in known:
+                operands = [_number(operand, values, known) for operand in atom.operands]
+                known[atom] = _COMBINE[atom.kind](*operands) if operands else values[atom.text]
+            factor *= known[atom] ** power
+        total += factor
+    return total
 
 
 def constant_target(source: Sequence[Dim], wanted: Sequence[Dim]) -> list[int] | None:

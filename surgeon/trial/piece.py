@@ -179,10 +179,13 @@ class Piece:
         """The sizes, but for lengths that others are broadcast to: those are as these say."""
         found = dict(point)
         for _ in self.broadcast:  # as often as one may rest on another
+            before = dict(found)
             for name, among in self.broadcast.items():
                 with suppress(ValueError):  # no size of these: it is left out when it is drawn
                     if name in found:
                         found[name] = _broadcast(among, found, found[name])
+            if found == before:
+                break
         return found
 
     def _reads(self) -> Iterator[tuple[str, list[str]]]:
