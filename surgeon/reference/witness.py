@@ -355,6 +355,8 @@ def _prim(node: onnx.NodeProto, values: Sequence[Any], where: str) -> Any:
         return _larger(kind, *(np.asarray(value) for value in values))
     if kind == "device":
         return "cpu"
+    if kind == "type" and values[0] == "cpu":  # of a device, a text of its own
+        return "cpu"
     raise NoWitness(f"prim::{kind}", where=where)
 
 

@@ -24,6 +24,7 @@ from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
+_DEVICES = ("cpu", "cuda")  # where networks are exported
 _MOST_UNINITIALIZED = 8  # of one node: what a function gives that returns early
 
 
@@ -63,6 +64,22 @@ def _is_none(c: Bench, tensor: gs.Tensor | None) -> bool:
     raise Refused(f"whether `{tensor.name}` is None is not known")
 
 
+def _is_type_of_device(tensor: gs.Tensor) -> bool:
+    """Whether it is `x.device.type`."""
+    node = maker_of(tensor)
+    if node is None or (node.domain, node.op) != ("prim", "type"):
+        return False
+    asked = maker_of(node.inputs[0])
+    return asked is not None and (asked.domain, asked.op) == ("prim", "device")
+
+
+def _same_on_all(truths: list[bool]) -> bool:
+    """What holds wherever a network runs: the file does not say where it did."""
+    if len(set(truths)) != 1:
+        raise Refused("it asks on which device a tensor lies, which decides")
+    return truths[0]
+
+
 def _is(c: Bench, node: gs.Node) -> gs.Tensor:
     """Whether both are None: tensors are compared with nothing else by the exporter."""
     first, second = (_is_none(c, operand(node, index)) for index in (0, 1))
@@ -80,6 +97,8 @@ def _contains(c: Bench, node: gs.Node) -> gs.Tensor:
     word, parts = text_of(item), elements(listed)
     if parts is not None and (word is not None or any(text_of(p) is not None for p in parts)):
         words = [text_of(part) for part in parts]
+        if _is_type_of_device(item) and None not in words:
+            return _truth(c, _same_on_all([device in words for device in _DEVICES]))
         if word is None or None in words:
             raise Refused("its list is of texts that are not all known")
         return _truth(c, word in words)
