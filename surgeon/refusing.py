@@ -278,7 +278,10 @@ def refuse_leftovers(report: Report) -> None:
     # all what a rule says of nodes that are for others
     for miss in sorted(own, key=lambda m: (m.recipe != _NEVER, m.reason in _FOR_OTHERS)):
         rules.setdefault(miss.reason, {})[miss.rule] = None
-    reasons = {f"{', '.join(names)}: {reason}": None for reason, names in rules.items()}
+    # what the check refused comes first: what reads it has no other way
+    refused = [r for r in report.refusals if "(aten." in r.node or "(prim." in r.node]
+    reasons = {f"{r.rule} at {r.node}: {r.reason}": None for r in refused}
+    reasons |= {f"{', '.join(names)}: {reason}": None for reason, names in rules.items()}
     for name in left:
         operator = name.removeprefix("aten.")
         if operator != name and out_of_place(operator):

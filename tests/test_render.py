@@ -5,10 +5,11 @@ import json
 import pytest
 
 from surgeon import render
-from surgeon.errors import Location, ModelError
+from surgeon.errors import LeftoverError, Location, ModelError
 from surgeon.explaining import Asked, Explanation
+from surgeon.refusing import refuse_leftovers
 from surgeon.render import words
-from surgeon.report import Change, Missed, Report
+from surgeon.report import Change, Missed, Refusal, Report
 from surgeon.verify import Comparison, NotCompared, OutputCheck, Verdict
 
 EVIL = "a\x1b[31mb\n\u202ec[bold]d[/bold]"
@@ -278,6 +279,7 @@ def test_an_explanation_of_one_node_tells_what_fired_there_too() -> None:
     label = "node '/pool' (aten.adaptive_avg_pool2d)"
     text = render.text(render.explanation(explained(report(), label)))
     assert "Fired here" in text
+    assert "is not compared here" in text
     assert "Did not fire here" in text
     other = render.text(render.explanation(explained(report(), "node 'z' (ai.onnx.Relu)")))
     assert "No rule of `adaptive-pool` ends at `Relu`." in other
@@ -292,3 +294,14 @@ def test_a_page_stands_by_itself() -> None:
     page = render.html(render.report(report()))
     assert page.lstrip().startswith("<!DOCTYPE html>")
     assert "adaptive-pool" in page
+
+
+def test_what_was_refused_is_the_first_reason_why_a_node_is_left() -> None:
+    refusal = Refusal(
+        *("real-of-complex", "aten-nn", "node 'a' (aten.angle)", "the replacement differs"),
+        *({"b": 3}, "normal", 0, 1.0, 1.0),
+    )
+    with pytest.raises(LeftoverError) as caught:
+        refuse_leftovers(report(after={"aten.angle": 1}, refusals=(refusal,)))
+    told = "`aten.angle` left, which no runtime knows (real-of-complex at node 'a' (aten.angle): "
+    assert caught.value.what.startswith(told + "the replacement differs; uneven: `x.rank")

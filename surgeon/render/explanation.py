@@ -83,6 +83,9 @@ def _of_node(found: Explanation, asked: Asked, everything: bool) -> list[Rendera
     gone = (found.report.gone or {}).get(asked.name)
     parts: list[RenderableType] = [Text(words.name(asked.label), style="bold")]
     parts.extend(section("Fired here", [every_change(changes)] if changes else []))
+    if changes:
+        said = "What it writes is not compared here: `surgeon apply` leaves out what differs."
+        parts.append(Text(said, style="dim"))
     if gone and not changes:
         parts.append(Text(f"It {words.clean(gone)}."))
     ranked = sorted(tried, key=_distance)

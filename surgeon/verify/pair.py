@@ -24,7 +24,7 @@ from surgeon.reference.early import holds_early
 from surgeon.reference.plan import holds_foreign
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
 from surgeon.verify.compare import TOLERANCES, Exact, compare_arrays, compare_drawn, faulty
-from surgeon.verify.noise import FORGIVEN, doubted, has_float, moved_weights, perturbed
+from surgeon.verify.noise import doubted, has_float, moved_weights, perturbed
 from surgeon.verify.singles import FEW, in_single_precision, within_spread
 from surgeon.verify.squashed import squashed_outputs
 from surgeon.verify.verdict import OutputCheck
@@ -58,6 +58,7 @@ _MAGNIFYING = frozenset(
     "linalg_tensorsolve linalg_tensorinv linalg_solve_triangular triangular_solve cholesky_solve "
     "cholesky_inverse linalg_pinv pinverse lstsq linalg_lstsq linalg_cond "
     "det linalg_det _linalg_det logdet slogdet linalg_slogdet _linalg_slogdet "
+    "angle "  # of small complex values
     "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell "
     "scaled_dot_product_attention _scaled_dot_product_attention_math "
     "_scaled_dot_product_attention_math_for_mps _scaled_dot_product_efficient_attention "
@@ -68,6 +69,7 @@ _MAGNIFYING = frozenset(
     "GroupNormalization LayerNormalization InstanceNormalization "
     "Attention RMSNormalization".split()
 )
+_FORGIVEN = 4.0  # times what such a rewrite's original moves by rounding
 Inputs = Sequence[Feeds | Drawing]  # what is yet to be drawn is drawn where it is run
 Checks = list[tuple[OutputCheck, ...] | SurgeonError]
 
@@ -174,8 +176,8 @@ class Pair:
                     expected[name],
                     actual[name],
                     [other[name] for other in others],
-                    tolerance=tolerance,
-                    most=FORGIVEN,
+                    tolerance=check.tolerance or tolerance,
+                    most=_FORGIVEN,
                 )
                 for name, check in zip(names, checks, strict=True)
             )
