@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from surgeon.external import external_tensors
 from surgeon.files import external_path
 from surgeon.helpful import helpful, recipes_for
 from surgeon.importer import types_given
+from surgeon.misexported import misexported
 from surgeon.misfits import Misfit, misfits, unread
 from surgeon.model import Model, ModelLike
 from surgeon.nested import bodies
@@ -125,8 +126,8 @@ class Inspection:
         misstated: Values of which the file states another type or shape than they have.
         unsorted: Whether a node stands in front of one whose result it reads.
         training: How many Dropouts and BatchNormalizations are in training mode.
-        misplaced: Stacks of windows (`unfold`) whose axis PyTorch's exporter misplaced.
-        unsummed: Sums at indices (`index_add`) of which PyTorch's exporter lost all but the last.
+        misexported: Values that PyTorch's exporter wrote otherwise than the module has them, by
+            the recipe that mends them.
         broken: Why every command but this refuses the file; "" where none does.
         bare_kernels: How many convolutions leave the size of their kernel to the weight.
         below_zero: Inputs and outputs that declare a size below 0, which is read as unknown.
@@ -168,8 +169,7 @@ class Inspection:
     misstated: tuple[str, ...] = ()
     unsorted: bool = False
     training: int = 0
-    misplaced: tuple[str, ...] = ()
-    unsummed: tuple[str, ...] = ()
+    misexported: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     broken: str = ""
     bare_kernels: int = 0
     below_zero: tuple[str, ...] = ()
@@ -267,8 +267,7 @@ def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
         misstated=odd.misstated,
         unsorted=odd.unsorted,
         training=odd.training,
-        misplaced=odd.misplaced,
-        unsummed=odd.unsummed,
+        misexported=misexported(proto) if sound else {},
         broken=broken,
         bare_kernels=odd.bare,
         below_zero=odd.below_zero,

@@ -6,31 +6,53 @@ that mends it as a change where somebody asks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import onnx
-from onnx import numpy_helper
+from onnx import TensorProto, numpy_helper
 
 from surgeon.errors import few
 from surgeon.nested import every_body
 
-_MISPLACED = (
-    "{} stacks windows as PyTorch's exporter writes `unfold(-1, ...)`, with their axis misplaced: "
-    "the result does as the file; if `unfold` is meant, put `unfold-axes` in front"
-)
-_UNSUMMED = (
-    "{} adds what is written at indices, as PyTorch's exporter writes `index_add`, `scatter_add` "
-    "and `index_put` that accumulates, so that of what falls on one place the last alone counts: "
-    "the result does as the file; if a sum is meant, put `lost-sums` in front"
-)
+SAID: Mapping[str, str] = {
+    "unfold-axes": (
+        "stacks windows as PyTorch's exporter writes `unfold(-1, ...)`, with their axis misplaced"
+    ),
+    "lost-sums": (
+        "adds what is written at indices as PyTorch's exporter writes `index_add`, `scatter_add` "
+        "and `index_put` that accumulates: of what falls on one place the last alone counts"
+    ),
+    "floor-shifts": (
+        "divides integers by a power of two as PyTorch's exporter writes `x >> k`, and rounds "
+        "towards zero where a shift rounds down"
+    ),
+}
+"""What is wrong with a place, by the recipe that puts it right."""
+
 _WRITES = ("Scatter", "ScatterElements", "ScatterND")
+_SIGNED = frozenset({TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64})
+_FLOATS = frozenset({TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE})
 _LARGEST = 1 << 20  # elements of a constant that may be zeros
+
+
+def misexported(proto: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
+    """The places of each kind that a model has, by the recipe that mends it."""
+    found = {
+        "unfold-axes": misplaced_windows(proto),
+        "lost-sums": lost_sums(proto),
+        "floor-shifts": cut_off_shifts(proto),
+    }
+    return {recipe: names for recipe, names in found.items() if names}
 
 
 def faults(proto: onnx.ModelProto) -> list[str]:
     """What is to be told of a file, a sentence for each kind."""
-    found = ((_MISPLACED, misplaced_windows(proto)), (_UNSUMMED, lost_sums(proto)))
-    return [text.format(few(names)) for text, names in found if names]
+    return [
+        f"{few(names)} {SAID[recipe]}; the result does as the file: where PyTorch's is meant, put "
+        f"`{recipe}` in front"
+        for recipe, names in misexported(proto).items()
+    ]
 
 
 def misplaced_windows(proto: onnx.ModelProto) -> tuple[str, ...]:
@@ -64,8 +86,37 @@ def lost_sums(proto: onnx.ModelProto) -> tuple[str, ...]:
     return tuple(found)
 
 
+def cut_off_shifts(proto: onnx.ModelProto) -> tuple[str, ...]:
+    """Quotients of integers by a power of two that is computed in floats and cast.
+
+    So the exporter writes a shift to the right of what is signed, which differs below 0.
+    """
+    found: list[str] = []
+    for graph in (proto.graph, *every_body(proto.graph.node)):
+        divisions = [node for node in graph.node if node.op_type == "Div"]
+        makers = _makers(graph) if divisions else {}
+        known = {each.name: each for each in graph.initializer} if divisions else {}
+        found += (n.output[0] for n in divisions if _is_shifted(n.input[1], makers, known))
+    return tuple(found)
+
+
+def _is_shifted(
+    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, TensorProto]
+) -> bool:
+    cast = makers.get(name)
+    if cast is None or cast.op_type != "Cast" or _number(cast, "to") not in _SIGNED:
+        return False
+    power = makers.get(cast.input[0])
+    if power is None or power.op_type != "Pow":
+        return False
+    base = _constant(power.input[0], makers, known)
+    if base is None or base.data_type not in _FLOATS or _size(base) != 1:
+        return False
+    return bool(numpy_helper.to_array(base).item() == 2)
+
+
 def _is_unsummed(
-    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, onnx.TensorProto]
+    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, TensorProto]
 ) -> bool:
     write = makers.get(name)
     if write is None or write.op_type not in _WRITES or len(write.input) < 3:
@@ -78,26 +129,36 @@ def _is_unsummed(
 
 
 def _is_zeros(
-    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, onnx.TensorProto]
+    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, TensorProto]
 ) -> bool:
     node = makers.get(name)
+    if node is not None and node.op_type == "ConstantOfShape":
+        return all(_has_zeros_alone(each.t) for each in node.attribute if each.name == "value")
+    constant = _constant(name, makers, known)
+    return constant is not None and _has_zeros_alone(constant)
+
+
+def _constant(
+    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, TensorProto]
+) -> TensorProto | None:
+    node = makers.get(name)
     if node is None:
-        return name in known and _has_zeros_alone(known[name])
+        return known.get(name)
     values = [each.t for each in node.attribute if each.name == "value"]
-    if node.op_type == "ConstantOfShape":
-        return all(map(_has_zeros_alone, values))
-    return node.op_type == "Constant" and bool(values) and _has_zeros_alone(values[0])
+    return values[0] if node.op_type == "Constant" and values else None
 
 
-def _has_zeros_alone(tensor: onnx.TensorProto) -> bool:
-    size = 1
-    for length in tensor.dims:
-        size *= length
-    if tensor.data_location == onnx.TensorProto.EXTERNAL or not 0 < size <= _LARGEST:
+def _has_zeros_alone(tensor: TensorProto) -> bool:
+    size = _size(tensor)
+    if tensor.data_location == TensorProto.EXTERNAL or not 0 < size <= _LARGEST:
         return False
-    if tensor.data_type == onnx.TensorProto.STRING:
+    if tensor.data_type == TensorProto.STRING:
         return False
     return not numpy_helper.to_array(tensor).any()
+
+
+def _size(tensor: TensorProto) -> int:
+    return math.prod(tensor.dims)
 
 
 def _is_window(stack: onnx.NodeProto, part: str, makers: Mapping[str, onnx.NodeProto]) -> bool:

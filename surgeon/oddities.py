@@ -9,7 +9,6 @@ from typing import NamedTuple
 import onnx
 from onnx import numpy_helper
 
-from surgeon.misexported import lost_sums, misplaced_windows
 from surgeon.nested import every_body, every_node
 
 _SMALL = 1024  # numbers of a constant that may be sizes
@@ -26,8 +25,6 @@ class Oddities(NamedTuple):
         bare: How many convolutions leave the size of their kernel to the weight.
         doubles: How many constants that are nodes, and Casts, are in double precision.
         below_zero: Inputs and outputs that declare a size below 0.
-        misplaced: Stacks of windows whose axis stands where PyTorch's exporter misplaces it.
-        unsummed: Sums over indices of which PyTorch's exporter lost what falls on one place.
     """
 
     misstated: tuple[str, ...] = ()
@@ -36,8 +33,6 @@ class Oddities(NamedTuple):
     bare: int = 0
     doubles: int = 0
     below_zero: tuple[str, ...] = ()
-    misplaced: tuple[str, ...] = ()
-    unsummed: tuple[str, ...] = ()
 
 
 def oddities(proto: onnx.ModelProto) -> Oddities:
@@ -54,8 +49,6 @@ def oddities(proto: onnx.ModelProto) -> Oddities:
             for value in (*proto.graph.input, *proto.graph.output)
             if any(dim.dim_value < 0 for dim in value.type.tensor_type.shape.dim)
         ),
-        misplaced_windows(proto),
-        lost_sums(proto),
     )
 
 

@@ -55,11 +55,11 @@ def test_they_are_named_and_stay_where_nobody_asks(tmp_path: Path) -> None:
     result = surgeon.apply(model, "clean", require="equivalent")
     assert any("`y` stacks windows" in remark for remark in result.report.remarks)
     onnx.save(model, tmp_path / "windows.onnx")
-    assert surgeon.inspect(tmp_path / "windows.onnx").misplaced == ("y",)
+    assert surgeon.inspect(tmp_path / "windows.onnx").misexported == {"unfold-axes": ("y",)}
 
 
 def test_other_stacks_are_not() -> None:
     model = parser.parse_model(WRITTEN.format(opset=13, axis=2))
-    assert surgeon.inspect(model).misplaced == ()
+    assert surgeon.inspect(model).misexported == {}
     result = surgeon.apply(model, "unfold-axes", "clean")
     assert "`unfold-axes/windows-from-behind` found nothing to change" in result.report.remarks

@@ -149,6 +149,7 @@ _HELD: Mapping[str, str] = {
         "other_list part_of_parts parts_as_list"
     ),
     "shape_parts": "part_of_shape sizes_as_numbers",
+    "shifts": "shift_rounded_down",
     "shuffled": "shuffled_behind_conv shuffled_first",
     "siblings": "merge_gemms merge_products parts_as_slices slices_as_split split_with_sizes",
     "quark": (

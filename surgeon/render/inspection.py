@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from surgeon.faults import WIDELY_READ, mend_of
+from surgeon.misexported import SAID
 from surgeon.render import words
 from surgeon.spelling import is_foreign
 
@@ -215,12 +216,8 @@ def _of_claims(found: Inspection) -> Iterator[Text]:
         nodes = words.count(found.training, "node")
         said = "exported without `model.eval()`; see `eval-mode` and `rare-forms`"
         yield Text(f"{nodes} (Dropout, BatchNormalization) in training mode: {said}", "yellow")
-    if found.misplaced:
-        said = "as PyTorch's exporter writes `unfold(-1, ...)`, with the axis of windows misplaced"
-        yield Text(f"{words.listed(found.misplaced, 3)}: {said}; see `unfold-axes`", "yellow")
-    if found.unsummed:
-        said = "as PyTorch's exporter writes `index_add`, of what falls on one place the last alone"
-        yield Text(f"{words.listed(found.unsummed, 3)}: {said}; see `lost-sums`", "yellow")
+    for recipe, names in found.misexported.items():
+        yield Text(f"{words.listed(names, 3)} {SAID[recipe]}; see `{recipe}`", "yellow")
     if found.bare_kernels:
         count = words.count(found.bare_kernels, "convolution")
         said = "which some tools ask for; `stated-attributes` writes it"

@@ -1,0 +1,51 @@
+"""Shifts of signed integers, which PyTorch's exporter rounds towards zero."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from onnx import parser
+
+import surgeon
+
+# What torch.onnx (2.13, the exporter of TorchScript) writes of `x >> k`.
+WRITTEN = """<ir_version: 7, opset_import: ["": {opset}]>
+g ({dtype}[n,1] x, {dtype}[3] k) => ({dtype}[n,3] y) {{
+    f = Cast <to = 1> (k)
+    two = Constant <value = float {{2.0}}> ()
+    p = Pow (two, f)
+    c = Cast <to = {to}> (p)
+    y = Div (x, c)
+}}"""
+
+
+@pytest.mark.parametrize("opset", [11, 13, 18])
+@pytest.mark.parametrize(("dtype", "to"), [("int32", 6), ("int64", 7)])
+@pytest.mark.parametrize("recipes", [["floor-shifts"], ["floor-shifts", "clean"]])
+def test_they_are_rounded_down(dtype: str, to: int, opset: int, recipes: list[str]) -> None:
+    model = parser.parse_model(WRITTEN.format(opset=opset, dtype=dtype, to=to))
+    result = surgeon.apply(model, *recipes)
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    least = np.iinfo(dtype).min
+    x = np.array([[5], [-5], [0], [-1], [-8], [least], [2**30]], dtype)
+    k = np.array([0, 2, 3], dtype)
+    np.testing.assert_array_equal(session.run(None, {"x": x, "k": k})[0], x >> k)
+
+
+def test_they_are_named_and_stay_where_nobody_asks() -> None:
+    model = parser.parse_model(WRITTEN.format(opset=13, dtype="int32", to=6))
+    assert surgeon.inspect(model).misexported == {"floor-shifts": ("y",)}
+    result = surgeon.apply(model, "clean", require="equivalent")
+    assert any("`x >> k`" in remark for remark in result.report.remarks)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("float {{2.0}}", "float {{3.0}}"), ("Div (x, c)", "Mul (x, c)")]
+)
+def test_others_are_not(old: str, new: str) -> None:
+    text = WRITTEN.replace(old, new).format(opset=13, dtype="int32", to=6)
+    model = parser.parse_model(text)
+    assert surgeon.inspect(model).misexported == {}
+    remarks = surgeon.apply(model, "floor-shifts", "clean").report.remarks
+    assert "`floor-shifts/shift-rounds-down` found nothing to change" in remarks
