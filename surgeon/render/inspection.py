@@ -342,7 +342,7 @@ def _foreign(foreign: Foreign) -> Text:
     spelled = words.listed(foreign.spelled)
     if spelled != words.name(foreign.operator):
         text.append(f"  spelled {spelled}", style="dim")
-    runs = "onnxruntime has it" if foreign.runs else "onnxruntime lacks it"
+    runs = "onnxruntime knows it" if foreign.runs else "onnxruntime lacks it"
     helped = f"rules in {words.listed(foreign.recipes)}" if foreign.recipes else "no bundled rule"
     text.append(f"\n{runs}; {helped}", style="default")
     return text
