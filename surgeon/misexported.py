@@ -27,12 +27,17 @@ SAID: Mapping[str, str] = {
         "divides integers by a power of two as PyTorch's exporter writes `x >> k`, and rounds "
         "towards zero where a shift rounds down"
     ),
+    "absolute-distances": (
+        "sums powers of differences as PyTorch's exporter writes `cdist` and `pairwise_distance` "
+        "of an order that is not even: without their absolute values"
+    ),
 }
 """What is wrong with a place, by the recipe that puts it right."""
 
 _WRITES = ("Scatter", "ScatterElements", "ScatterND")
 _SIGNED = frozenset({TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64})
 _FLOATS = frozenset({TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE})
+_NEARLY = 1e-3  # the exporter writes 1 / (p + 1e-6)
 _LARGEST = 1 << 20  # elements of a constant that may be zeros
 
 
@@ -42,6 +47,7 @@ def misexported(proto: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
         "unfold-axes": misplaced_windows(proto),
         "lost-sums": lost_sums(proto),
         "floor-shifts": cut_off_shifts(proto),
+        "absolute-distances": signed_distances(proto),
     }
     return {recipe: names for recipe, names in found.items() if names}
 
@@ -109,10 +115,46 @@ def _is_shifted(
     power = makers.get(cast.input[0])
     if power is None or power.op_type != "Pow":
         return False
-    base = _constant(power.input[0], makers, known)
-    if base is None or base.data_type not in _FLOATS or _size(base) != 1:
+    return _number_of(power.input[0], makers, known) == 2
+
+
+def signed_distances(proto: onnx.ModelProto) -> tuple[str, ...]:
+    """Roots of sums of powers of differences, of an order that is not even."""
+    found: list[str] = []
+    for graph in (proto.graph, *every_body(proto.graph.node)):
+        roots = [node for node in graph.node if node.op_type == "Pow"]
+        makers = _makers(graph) if roots else {}
+        known = {each.name: each for each in graph.initializer} if roots else {}
+        found += (node.output[0] for node in roots if _is_signed_distance(node, makers, known))
+    return tuple(found)
+
+
+def _is_signed_distance(
+    root: onnx.NodeProto,
+    makers: Mapping[str, onnx.NodeProto],
+    known: Mapping[str, TensorProto],
+) -> bool:
+    total = makers.get(root.input[0])
+    power = (
+        makers.get(total.input[0]) if total is not None and total.op_type == "ReduceSum" else None
+    )
+    if power is None or power.op_type != "Pow":
         return False
-    return bool(numpy_helper.to_array(base).item() == 2)
+    apart = makers.get(power.input[0])
+    order, inverse = (_number_of(node.input[1], makers, known) for node in (power, root))
+    if apart is None or apart.op_type != "Sub" or order is None or inverse is None:
+        return False
+    return order % 2 != 0 and abs(order * inverse - 1) < _NEARLY
+
+
+def _number_of(
+    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, TensorProto]
+) -> float | None:
+    """The float that a constant of one element is."""
+    constant = _constant(name, makers, known)
+    if constant is None or constant.data_type not in _FLOATS or _size(constant) != 1:
+        return None
+    return float(numpy_helper.to_array(constant).item())
 
 
 def _is_unsummed(
