@@ -134,15 +134,14 @@ def _is_signed_distance(
     makers: Mapping[str, onnx.NodeProto],
     known: Mapping[str, TensorProto],
 ) -> bool:
-    total = makers.get(root.input[0])
-    power = (
-        makers.get(total.input[0]) if total is not None and total.op_type == "ReduceSum" else None
-    )
-    if power is None or power.op_type != "Pow":
-        return False
-    apart = makers.get(power.input[0])
-    order, inverse = (_number_of(node.input[1], makers, known) for node in (power, root))
-    if apart is None or apart.op_type != "Sub" or order is None or inverse is None:
+    chain = [root]
+    for operator in ("ReduceSum", "Pow", "Sub"):
+        node = makers.get(chain[-1].input[0])
+        if node is None or node.op_type != operator:
+            return False
+        chain.append(node)
+    order, inverse = (_number_of(node.input[1], makers, known) for node in (chain[2], root))
+    if order is None or inverse is None:
         return False
     return order % 2 != 0 and abs(order * inverse - 1) < _NEARLY
 
