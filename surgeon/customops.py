@@ -7,13 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
-from surgeon.errors import ModelError
+from surgeon.errors import ModelError, SurgeonError
 
 VARIABLE = "SURGEON_CUSTOM_OPS"
 """Their paths in the environment, where nobody names any: a worker finds its own there."""
 
 _named: ContextVar[tuple[str, ...] | None] = ContextVar("surgeon.custom_ops", default=None)
+
+
+class LibraryError(SurgeonError):
+    """A library of custom operators that onnxruntime does not load."""
 
 
 def libraries() -> tuple[str, ...]:
@@ -55,3 +60,26 @@ def custom_ops(*paths: str | Path) -> Iterator[None]:
         yield
     finally:
         _named.reset(token)
+
+
+def register(options: Any, library: str) -> None:
+    """Have a session of these options load a library.
+
+    Args:
+        options: An `onnxruntime.SessionOptions`.
+        library: The path.
+
+    Raises:
+        LibraryError: onnxruntime does not take it.
+    """
+    try:
+        options.register_custom_ops_library(library)
+    except Exception as error:  # onnxruntime's exception classes share no base of their own
+        said = str(error).rpartition(" : ")[2]
+        raise LibraryError(
+            f"onnxruntime does not load this library of custom operators: {said}",
+            where=library,
+            mend="Name one that was built for this system, with the entry point "
+            "`RegisterCustomOps` and of an API that the installed onnxruntime has; what it is "
+            "linked to must be found as well.",
+        ) from None

@@ -57,13 +57,20 @@ def isolation(*, timeout: float | None = TIMEOUT, memory: int | None = None) -> 
 
     Raises:
         RecipeError: The memory is no number, but a text as `8G`, say.
+        LibraryError: A library of custom operators that holds does not load.
+        ForeignError: It ends the worker.
     """
     check_integer("memory", memory)
     if _cell.get() is not None:
         yield
         return
     with Worker() as worker:
-        token = _cell.set(Cell(worker, timeout, memory or capacity.share()))
+        here = Cell(worker, timeout, memory or capacity.share())
+        for library in customops.libraries():
+            called = f"the library of custom operators {library}"
+            with _mended():
+                worker.call("surgeon.runtime:see_library", library, timeout=timeout, called=called)
+        token = _cell.set(here)
         try:
             yield
         finally:

@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 
 from surgeon import blocks, customops
+from surgeon.customops import LibraryError
 from surgeon.errors import ModelError, SurgeonError
 from surgeon.external import with_small_data
 from surgeon.nested import every_node
@@ -57,10 +58,6 @@ class OnnxruntimeError(SurgeonError):
     def __init__(self, what: str, *, where: str, mend: str, text: str, lacking: bool) -> None:
         super().__init__(what, where=where, mend=mend)
         self.text, self.lacking = text, lacking
-
-
-class LibraryError(SurgeonError):
-    """A library of custom operators that onnxruntime does not load."""
 
 
 class NotRunnable(OnnxruntimeError):
@@ -284,7 +281,7 @@ def _options(size: int | None, *, optimise: bool, folder: Path | None) -> Any:
     options.enable_mem_reuse = False  # the plan of it takes the square of the number of nodes
     options.use_deterministic_compute = True
     for library in customops.libraries():
-        _register(options, library)
+        customops.register(options, library)
     # The witness holds many sessions: their idle threads must not spin (7 times as slow).
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     level = ort.GraphOptimizationLevel
@@ -294,17 +291,15 @@ def _options(size: int | None, *, optimise: bool, folder: Path | None) -> Any:
     return options
 
 
-def _register(options: Any, library: str) -> None:
-    try:
-        options.register_custom_ops_library(library)
-    except Exception as error:  # its exception classes share no base of their own
-        raise LibraryError(
-            f"onnxruntime does not load this library of custom operators: {_tidy(str(error))}",
-            where=library,
-            mend="Name one that was built for this system, with the entry point "
-            "`RegisterCustomOps` and of an API that onnxruntime "
-            f"{release()} has; what it is linked to must be found as well.",
-        ) from None
+def see_library(library: str) -> None:
+    """See that onnxruntime loads a library of custom operators.
+
+    Raises:
+        LibraryError: It does not.
+    """
+    import onnxruntime as ort
+
+    customops.register(ort.SessionOptions(), library)
 
 
 def _threads() -> int:

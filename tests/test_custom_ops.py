@@ -15,9 +15,10 @@ from onnx.parser import parse_model as parse
 
 import surgeon
 from surgeon import customops
+from surgeon.customops import LibraryError
 from surgeon.errors import ModelError, SurgeonError
 from surgeon.isolation import unknown_operators
-from surgeon.runtime import LibraryError, Session
+from surgeon.runtime import Session
 
 TEXT = """<ir_version: 8, opset_import: ["": 17, "ai.onnx.contrib": 1]>
 g (float[n,4] x) => (float[n,4] y, float[n,4] z) <int64[1] one = {1}> {
@@ -126,6 +127,13 @@ def test_a_library_that_is_none_is_named(file: Path, tmp_path: Path) -> None:
     assert ended.exit_code == 1
     assert "does not load this library" in ended.stderr
     assert not (tmp_path / "out.onnx").exists()
+
+
+def test_a_library_is_seen_before_a_model_is_looked_at(tmp_path: Path) -> None:
+    wrong = tmp_path / "libops.so"
+    wrong.write_text("no library")
+    with surgeon.custom_ops(wrong), pytest.raises(LibraryError), surgeon.isolation():
+        pass
 
 
 def test_libraries_hold_in_their_thread_and_block(library: str) -> None:
