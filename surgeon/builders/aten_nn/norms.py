@@ -251,6 +251,11 @@ def rms_norm(draft: Draft, match: Match) -> Any:
 
 def weight_norm(draft: Draft, match: Match) -> Any:
     """`aten._weight_norm (v, g, dim)`: v * g / norm of v over every axis but `dim`."""
+    return weight_norm_with_lengths(draft, match)[0]
+
+
+def weight_norm_with_lengths(draft: Draft, match: Match) -> Any:
+    """`aten._weight_norm_interface`, which gives the norms of v as well, in the shape of g."""
     args = bind(match.root, draft.facts)
     v, g = args.tensor("v"), args.tensor("g")
     rank, dim = parts.rank_of(draft, v), int(args.value("dim"))
@@ -259,4 +264,4 @@ def weight_norm(draft: Draft, match: Match) -> Any:
         norm = draft.op("ReduceL2", v, draft.constant(axes, "axes"), keepdims=1)
     else:
         norm = draft.op("Abs", v)
-    return draft.op("Mul", v, draft.op("Div", g, norm))
+    return draft.op("Mul", v, draft.op("Div", g, norm)), norm

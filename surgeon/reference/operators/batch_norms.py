@@ -57,6 +57,8 @@ def native_batch_norm(
     training: bool,
     **given: Any,
 ) -> tuple[Array, Array, Array]:
+    if training and running_mean is None and running_var is None:
+        return by_batch(input=input, training=True, **given)
     if training or running_mean is None or running_var is None:
         raise Unsuited("it is in training mode")
     statistics: Any = {"running_mean": running_mean, "running_var": running_var}
