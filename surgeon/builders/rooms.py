@@ -252,8 +252,9 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "qonnx_steps qonnx_trunc".split()
     ),
     "aten_scripts": tuple(
-        "changed_list dictionary_entry dictionary_value made_list number_function "
-        "read_list same_list script_scalar stacked_read typed_list uninitialized".split()
+        "changed_list dictionary_entry dictionary_value made_list number_function number_pair "
+        "numbers_with_one_set read_list same_list script_scalar stacked_read typed_list "
+        "uninitialized".split()
     ),
     "aten_shape": tuple(
         "aten_shape constant_chunk list_element slope unpack_list unpack_slopes unpacked".split()
