@@ -32,7 +32,7 @@ def _given(c: Call, *made: gs.Tensor | None) -> tuple[gs.Tensor, ...]:
 
 def _wanted(c: Call) -> list[bool]:
     """Which of the outputs are computed, and read."""
-    mask = [bool(each) for each in c.value("output_mask")]
+    mask = [bool(each) for each in c.args.dims("output_mask")]
     return [
         each and parts.is_read(c.draft, output)
         for each, output in zip(mask, c.node.outputs, strict=False)
