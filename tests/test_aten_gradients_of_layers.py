@@ -118,6 +118,16 @@ add(
     PLACES,
 )
 
+for padding in (0, 1):
+    for corners in (False, True):
+        grid = R.uniform(-1.3, 1.3, (2, 4, 5, 2)).astype(F)
+        call = [normal(2, 3, 4, 5), normal(2, 3, 5, 6), grid, 0, padding, corners]
+        add("grid_sampler_2d_backward", *call, [True, True], outputs=2, least=11)
+        add("grid_sampler_2d_backward", *call, [True, False], outputs=1)
+        grid = R.uniform(-1.3, 1.3, (2, 2, 3, 4, 3)).astype(F)
+        call = [normal(2, 2, 2, 3, 4), normal(2, 2, 3, 4, 5), grid, 0, padding, corners]
+        add("grid_sampler_3d_backward", *call, [True, True], outputs=2, least=11)
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("operator", "arguments", "options", "opset", "dynamic"), each(CALLS))

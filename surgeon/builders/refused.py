@@ -60,7 +60,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "cudnn_batch_norm_backward cudnn_grid_sampler_backward cummaxmin_backward "
         "cumprod_backward dist_backward fake_quantize_per_channel_affine_cachemask_backward "
         "fake_quantize_per_tensor_affine_cachemask_backward glu_backward_jvp "
-        "grid_sampler_2d_backward grid_sampler_3d_backward linear_backward lstm_mps_backward "
+        "  linear_backward lstm_mps_backward "
         "masked_scatter_backward masked_select_backward matmul_backward matrix_exp_backward "
         "max_pool2d_backward miopen_batch_norm_backward miopen_rnn_backward "
         "mkldnn_adaptive_avg_pool2d_backward mkldnn_linear_backward mkldnn_linear_backward_input "

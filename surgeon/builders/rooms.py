@@ -264,6 +264,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "affine_grid_generator attention_backward attention_forward attention_with_sums "
         "attention_with_weights avg_pool batch_norm batch_norm_backward col2im "
         "convolution_backward embedding_bag fft_c2r fft_irfft fractional_max_pool grid_sampler "
+        "grid_sampler_backward "
         "group_norm group_norm_backward gru_cell im2col instance_norm interpolate istft "
         "layer_norm layer_norm_backward lstm_cell max_pool max_unpool native_batch_norm "
         "native_group_norm native_layer_norm native_multi_head_attention old_fft "

@@ -24,6 +24,7 @@ from surgeon.builders.aten_nn.filters import recursive_filter
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.fractional import fractional_max_pool
 from surgeon.builders.aten_nn.gradients import turned
+from surgeon.builders.aten_nn.gradients_of_grids import grid_sampler_backward
 from surgeon.builders.aten_nn.gradients_of_layers import (
     batch_norm_backward,
     convolution_backward,
@@ -63,6 +64,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "batch_norm": batch_norm,
     "batch_norm_backward": batch_norm_backward,
     "convolution_backward": convolution_backward,
+    "grid_sampler_backward": grid_sampler_backward,
     "group_norm_backward": group_norm_backward,
     "layer_norm_backward": layer_norm_backward,
     "weight_norm_backward": weight_norm_backward,

@@ -17,7 +17,7 @@ from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 
-def _given(c: Call, *made: gs.Tensor | None) -> tuple[gs.Tensor, ...]:
+def given(c: Call, *made: gs.Tensor | None) -> tuple[gs.Tensor, ...]:
     """What was made; another one in the place of what is nothing.
 
     Raises:
@@ -30,12 +30,12 @@ def _given(c: Call, *made: gs.Tensor | None) -> tuple[gs.Tensor, ...]:
     return tuple(first if t is None else t for t in made)
 
 
-def _wanted(c: Call) -> list[bool]:
+def wanted(c: Call) -> list[bool]:
     """Which of the outputs are computed, and read."""
-    mask = [bool(each) for each in c.args.dims("output_mask")]
+    outputs = c.node.outputs
     return [
-        each and parts.is_read(c.draft, output)
-        for each, output in zip(mask, c.node.outputs, strict=False)
+        bool(each) and place < len(outputs) and parts.is_read(c.draft, outputs[place])
+        for place, each in enumerate(c.args.dims("output_mask"))
     ]
 
 
@@ -98,7 +98,7 @@ def _in_dtypes(c: Call, made: Sequence[gs.Tensor | None]) -> tuple[gs.Tensor, ..
     x, weight = c.tensor("input"), c.args.optional("weight")
     kinds = [c.dtype(x), *[c.dtype(x if weight is None else weight)] * 2]
     pairs = zip(made, kinds, strict=False)
-    return _given(c, *(None if t is None else c.cast(t, kind) for t, kind in pairs))
+    return given(c, *(None if t is None else c.cast(t, kind) for t, kind in pairs))
 
 
 def layer_norm_backward(draft: Draft, match: Match) -> Any:
@@ -114,9 +114,9 @@ def layer_norm_backward(draft: Draft, match: Match) -> Any:
     normal = _Normal(gradient, values, inverse, over, list(range(rank - count)))
     weight = c.args.optional("weight")
     wide = None if weight is None else _wide(c, weight)
-    wanted = _wanted(c)
+    asked = wanted(c)
     made = [_of_normal(c, normal, wide, centred=centred), *_of_parameters(c, normal)]
-    return _in_dtypes(c, [t if w else None for t, w in zip(made, wanted, strict=False)])
+    return _in_dtypes(c, [t if w else None for t, w in zip(made, asked, strict=False)])
 
 
 def group_norm_backward(draft: Draft, match: Match) -> Any:
@@ -136,7 +136,7 @@ def group_norm_backward(draft: Draft, match: Match) -> Any:
         weight = c.op("Reshape", _wide(c, weight), columns)
     first, *rest = _of_normal(c, normal, weight), *_of_parameters(c, normal)
     made = [c.reshape(first, sizes), *(c.op("Reshape", t, c.ints([-1], "row")) for t in rest)]
-    return _in_dtypes(c, [t if w else None for t, w in zip(made, _wanted(c), strict=False)])
+    return _in_dtypes(c, [t if w else None for t, w in zip(made, wanted(c), strict=False)])
 
 
 def batch_norm_backward(draft: Draft, match: Match) -> Any:
@@ -162,7 +162,7 @@ def batch_norm_backward(draft: Draft, match: Match) -> Any:
         behind = gradient if column is None else c.op("Mul", gradient, column)
         first = c.op("Mul", behind, spread)
     made = [first, *_of_parameters(c, normal)]
-    return _in_dtypes(c, [t if w else None for t, w in zip(made, _wanted(c), strict=False)])
+    return _in_dtypes(c, [t if w else None for t, w in zip(made, wanted(c), strict=False)])
 
 
 def weight_norm_backward(draft: Draft, match: Match) -> Any:
@@ -209,7 +209,7 @@ def convolution_backward(draft: Draft, match: Match) -> Any:
     """`aten.convolution_backward`, of a convolution or of a transposed one."""
     c = Call(draft, match.root)
     gradient, x, weight = c.args.first(), c.tensor("input"), c.tensor("weight")
-    turned, wanted = bool(c.value("transposed")), _wanted(c)
+    turned, asked = bool(c.value("transposed")), wanted(c)
     # which of the two the kernel strides over; of it each step of the other is made
     short, long = (x, gradient) if turned else (gradient, x)
     told = _told(c, weight, long)
@@ -217,17 +217,17 @@ def convolution_backward(draft: Draft, match: Match) -> Any:
     if c.rank(x) != rank or c.rank(gradient) != rank:
         raise Refused(f"its weight has rank {rank}, its input {c.rank(x)}")
     made: list[gs.Tensor | None] = [None, None, None]
-    if wanted[0]:
+    if asked[0]:
         made[0] = (
             _of_turned(c, told, gradient, weight, x)
             if turned
             else _of_input(c, told, gradient, weight)
         )
-    if wanted[1]:
+    if asked[1]:
         made[1] = _of_weight(c, told, short, long)
-    if wanted[2]:
+    if asked[2]:
         made[2] = _sum(c, gradient, [0, *range(2, rank)])
-    return _given(c, *made)
+    return given(c, *made)
 
 
 def _told(c: Call, weight: gs.Tensor, long: gs.Tensor) -> _Convolution:
