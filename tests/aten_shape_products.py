@@ -70,6 +70,14 @@ for p in (0.0, 1.0, 2.0, 3.0, float("inf")):
         add(operator, f(4, 3), p)
     add("_cdist_forward", f(2, 4, 3), f(2, 5, 3), p, None)
 add("pdist", f(1, 3), 2.0, still=True)
+nans = np.asarray([[np.nan, 1, 2], [3, 4, 5], [np.inf, 1, 1]], np.float32)
+for kind in (np.float32, np.float64):
+    add("pdist", nans.astype(kind), 0.0)
+    add("pdist", nans.astype(kind), float("inf"))
+    add("cdist", nans.astype(kind), nans[::-1].astype(kind), 0.0, None)
+for p in (0.0, 2.0, float("inf")):  # of no elements
+    add("pdist", f(3, 0), p)
+    add("cdist", f(2, 0), f(3, 0), p, None)
 add("_euclidean_dist", f(2, 4, 3), f(2, 5, 3))
 for correction in (0, 1, 2):
     add("cov", f(3, 7), correction, None, None, still=True)
@@ -84,6 +92,8 @@ for kind in (np.int64, np.int32, np.uint8):
     add("bincount", ix([3, 1, 1, 5], dtype=kind), None, 0)
     add("bincount", ix([3, 1, 1, 5], dtype=kind), f(4), 2)
 add("bincount", ix([3, 1, 1]), None, 9)
+for kind in (np.float32, np.float64, np.int64):
+    add("bincount", ix([]), np.zeros(0, kind), 3, still=True)
 add("bincount", ix([3, 1, 1]), f(3, dtype=np.float64), 0)
 add("bincount", ix([3, 1, 1]), ix([3, 1, 1]), 0)
 for kind in (np.float32, np.float64):

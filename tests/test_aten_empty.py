@@ -118,3 +118,11 @@ def test_no_truth_values_are_none_and_all(dynamic: bool, opset: int) -> None:
         agrees("sum.dim_IntList", [x, [0], False, 11], {}, opset, dynamic=dynamic)
         agrees("prod.dim_int", [x, 0, True, 11], {}, opset, dynamic=dynamic)
         agrees("prod", [x, 11], {}, opset, dynamic=dynamic)
+
+
+@pytest.mark.parametrize("opset", [9, 18])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i8", "i4", "i2", "u1"])
+def test_the_median_of_nothing_at_all(dtype: str, opset: int) -> None:
+    """No number; of integers what C makes of that."""
+    for operator in ("median", "nanmedian"):
+        agrees(operator, [np.zeros((3, 0), dtype)], {}, opset, dynamic=False)

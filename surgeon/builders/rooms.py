@@ -255,8 +255,9 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "qonnx_steps qonnx_trunc".split()
     ),
     "aten_scripts": tuple(
-        "changed_list dictionary_entry dictionary_value made_list number_function "
-        "read_list same_list script_scalar stacked_read typed_list uninitialized".split()
+        "changed_list dictionary_entry dictionary_value made_list number_function number_pair "
+        "numbers_with_one_set read_list same_list script_scalar stacked_read typed_list "
+        "uninitialized".split()
     ),
     "aten_shape": tuple(
         "aten_shape constant_chunk list_element slope unpack_list unpack_slopes unpacked".split()
@@ -264,12 +265,14 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "aten_nn": tuple(
         "adaptive_avg_pool_computed adaptive_max_pool_computed adaptive_max_pool_indices "
         "affine_grid_generator attention_backward attention_forward attention_with_sums "
-        "attention_with_weights avg_pool batch_norm col2im embedding_bag fft_c2r "
-        "fft_irfft fractional_max_pool grid_sampler group_norm gru_cell im2col "
-        "instance_norm interpolate istft layer_norm lstm_cell max_pool max_unpool "
-        "native_batch_norm native_group_norm native_layer_norm "
-        "native_multi_head_attention old_fft real_of_complex recurrent recursive_filter "
-        "rms_norm rnn_cell scaled_dot_product_attention shape_of_complex stft_as_real "
-        "transformer_encoder_layer turned upsample weight_norm".split()
+        "attention_with_weights avg_pool batch_norm batch_norm_backward col2im "
+        "convolution_backward embedding_bag fft_c2r fft_irfft fractional_max_pool grid_sampler "
+        "grid_sampler_backward "
+        "group_norm group_norm_backward gru_cell im2col instance_norm interpolate istft "
+        "layer_norm layer_norm_backward lstm_cell max_pool max_unpool native_batch_norm "
+        "native_group_norm native_layer_norm native_multi_head_attention old_fft "
+        "real_of_complex recurrent recursive_filter rms_norm rnn_cell "
+        "scaled_dot_product_attention shape_of_complex stft_as_real transformer_encoder_layer "
+        "turned upsample weight_norm weight_norm_backward weight_norm_with_lengths".split()
     ),
 }

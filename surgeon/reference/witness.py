@@ -279,6 +279,8 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
         own = is_prim(node) or call.operator in ("DictConstruct", "SequenceConstruct")
         if libraries.is_known(node):
             result = _of_library(node, values, where)
+        elif call.operator == "Constant":  # of truth values, which the exporter has no form of
+            result = np.asarray(constant_value(node))
         elif own:
             result = _prim(node, values, where)
         else:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_math.functions import _expm1 as expm1
 from surgeon.builders.aten_math.functions import by_operator
+from surgeon.builders.aten_math.functions import exp_less_one as expm1
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, HALF, Work
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused

@@ -24,7 +24,7 @@ def _pair(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
     return work.args.tensor("self"), work.args.tensor("other")
 
 
-def _all(work: Work, condition: gs.Tensor) -> gs.Tensor:
+def everywhere(work: Work, condition: gs.Tensor) -> gs.Tensor:
     """Whether it holds everywhere; of no elements it does."""
     failures = work.cast(work.invert(flattened(work, condition)), INT64)
     count = reduce(work, "ReduceSum", failures, [0], keepdim=False)
@@ -49,7 +49,7 @@ def _same_shape(work: Work, a: gs.Tensor, b: gs.Tensor) -> bool | gs.Tensor:
         return False
     if all(one is True for one in same):
         return True
-    return _all(work, work.op("Equal", work.draft.op("Shape", a), work.draft.op("Shape", b)))
+    return everywhere(work, work.op("Equal", work.draft.op("Shape", a), work.draft.op("Shape", b)))
 
 
 def is_same_size(work: Work) -> gs.Tensor:
@@ -71,14 +71,14 @@ def equal(work: Work) -> gs.Tensor:
         least = work.extreme("Min", *lengths)
         a, b = (work.draft.op("Slice", row, work.axes([0]), least, work.axes([0])) for row in rows)
     alike = work.invert(work.op("Xor", a, b)) if dtype == BOOL else work.equal(a, b)
-    everywhere = _all(work, alike)
-    return everywhere if same is True else work.op("And", same, everywhere)
+    whole = everywhere(work, alike)
+    return whole if same is True else work.op("And", same, whole)
 
 
 def all_close(work: Work) -> gs.Tensor:
     """`allclose`: `isclose`, everywhere."""
     _of_one_dtype(work, *_pair(work))
-    return _all(work, is_close(work))
+    return everywhere(work, is_close(work))
 
 
 def kind_of_dtype(work: Work) -> gs.Tensor:

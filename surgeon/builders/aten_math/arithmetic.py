@@ -205,8 +205,11 @@ def power(work: Work) -> gs.Tensor:
 
 def float_power(work: Work) -> gs.Tensor:
     """`float_power`: in double precision, whatever comes in."""
-    base, exponent = work.args.pair()
-    return work.op("Pow", work.cast(base, DOUBLE), work.cast(exponent, DOUBLE))
+    pair = work.args.pair()
+    for x in pair:
+        work.dtype(x)  # which is no complex one: a Cast would drop the imaginary part
+    base, exponent = (work.cast(x, DOUBLE) for x in pair)
+    return work.op("Pow", base, exponent)
 
 
 def add_scaled(work: Work) -> gs.Tensor:

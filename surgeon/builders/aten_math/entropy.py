@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import onnx_graphsurgeon as gs
 
@@ -103,6 +103,30 @@ def negative_log_likelihood(work: Work) -> gs.Tensor:
     return _out_of_batch(work, _over(work, _likelihood(work, x, named), named.weights), alone)
 
 
+def likelihood_with_total(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
+    """`nll_loss_forward` and what its gradient reads: the sum of the weights of what was named."""
+    x, target, alone = _in_batch(work)
+    named = _named(work, x, target)
+    y = _out_of_batch(work, _over(work, _likelihood(work, x, named), named.weights), alone)
+    if work.constant_of("reduction", MEAN) == NONE and not alone:
+        return y, work.number(0, work.dtype(x))
+    return y, reduce(work, "ReduceSum", named.weights, None, keepdim=False)
+
+
+def gradient_of_likelihood(work: Work) -> gs.Tensor:
+    """`nll_loss_backward` and `nll_loss2d_backward`: minus the weight, where a class was named."""
+    x, target, alone = _in_batch(work)
+    named, kind = _named(work, x, target), work.constant_of("reduction", MEAN)
+    gradient = work.args.first()
+    if kind == NONE and not alone:
+        gradient = work.draft.op("Unsqueeze", gradient, work.axes([1]))
+    elif kind == MEAN:
+        gradient = work.op("Div", gradient, work.args.tensor("total_weight"))
+    slopes = work.op("Neg", work.op("Mul", named.weights, gradient))
+    slopes = work.where(named.chosen, slopes, 0.0)
+    return work.draft.op("Squeeze", slopes, work.axes([0])) if alone else slopes
+
+
 def cross_entropy(work: Work) -> gs.Tensor:
     """`cross_entropy_loss`, of classes or of shares, with what `label_smoothing` gives to all."""
     x, target, alone = _in_batch(work)
@@ -138,8 +162,8 @@ def _entropy(work: Work, x: gs.Tensor, target: gs.Tensor) -> gs.Tensor:
     return _over(work, costs, named.weights)
 
 
-_LIKELIHOODS = ("nll_loss", "nll_loss2d", "nll_loss_nd", "nll_loss_forward", "nll_loss2d_forward")
-FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
-    **dict.fromkeys(_LIKELIHOODS, negative_log_likelihood),
+FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
+    **dict.fromkeys(("nll_loss", "nll_loss2d", "nll_loss_nd"), negative_log_likelihood),
+    **dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), likelihood_with_total),
     "cross_entropy_loss": cross_entropy,
 }

@@ -62,8 +62,8 @@ def _tan(work: Work, x: gs.Tensor) -> gs.Tensor:
 
 def _sinh(work: Work, x: gs.Tensor) -> gs.Tensor:
     # t(1 + 1/(1 + t)) / 2 with t = e^x - 1 keeps the digits of small x.
-    t = _expm1(work, x)
-    return work.op("Div", work.op("Sub", t, _expm1(work, work.op("Neg", x))), 2.0)
+    t = exp_less_one(work, x)
+    return work.op("Div", work.op("Sub", t, exp_less_one(work, work.op("Neg", x))), 2.0)
 
 
 def _cosh(work: Work, x: gs.Tensor) -> gs.Tensor:
@@ -131,7 +131,7 @@ def fraction(work: Work) -> gs.Tensor:
     return work.op("Sub", x, truncate(work, x))
 
 
-def _expm1(work: Work, x: gs.Tensor) -> gs.Tensor:
+def exp_less_one(work: Work, x: gs.Tensor) -> gs.Tensor:
     """e^x - 1 as tanh(x/2) (e^x + 1), which keeps the digits of small x."""
     half = work.op("Tanh", work.op("Mul", x, 0.5))
     return work.op("Mul", half, work.op("Add", work.op("Exp", x), 1.0))
@@ -179,8 +179,8 @@ def _sinc(work: Work, x: gs.Tensor) -> gs.Tensor:
 
 
 _COMPOSED: Mapping[str, Callable[[Work, gs.Tensor], gs.Tensor]] = {
-    "expm1": _expm1,
-    "special_expm1": _expm1,
+    "expm1": exp_less_one,
+    "special_expm1": exp_less_one,
     "log1p": log1p,
     "special_log1p": log1p,
     "log2": _scaled_log(2),

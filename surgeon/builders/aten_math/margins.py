@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.activations import log_one_plus_exp
 from surgeon.builders.aten_math.entropy import number_of
-from surgeon.builders.aten_math.losses import reduced
+from surgeon.builders.aten_math.losses import MEAN, NONE, reduced
 from surgeon.builders.aten_math.ordered import running_sum
-from surgeon.builders.aten_math.reductions import reduce
+from surgeon.builders.aten_math.reductions import element_count, reduce
 from surgeon.builders.aten_math.work import BOOL, INT64, UINT8, Work
 from surgeon.builders.bench import Bench, Size
 from surgeon.facts.kinds import FLOATS
@@ -109,8 +110,52 @@ def _classes(work: Work, x: gs.Tensor) -> Size | int:
     return Bench(work.draft).size(x, rank - 1)
 
 
+class _Beside(NamedTuple):
+    """Every class beside the one that is named, by how much it is too much (0 at the least)."""
+
+    errors: gs.Tensor
+    own: gs.Tensor
+    weight: gs.Tensor | None
+    axis: int
+    listed: bool
+    power: int
+
+
 def multi_margin(work: Work) -> gs.Tensor:
     """`multi_margin_loss`: what every other class has too much, to the power of 1 or 2."""
+    found = _beside(work)
+    errors = found.errors
+    errors = work.op("Mul", errors, errors) if found.power == 2 else errors
+    if found.weight is not None:
+        errors = work.op("Mul", errors, found.weight)
+    errors = work.where(found.own, 0.0, errors)
+    mean = reduce(work, "ReduceMean", errors, [found.axis], keepdim=found.listed)
+    return reduced(work, mean)
+
+
+def gradient_of_multi_margin(work: Work) -> gs.Tensor:
+    """`multi_margin_loss_backward`: what the others are too much, and all of it off the own one."""
+    found, gradient = _beside(work), work.args.first()
+    dtype, kind = work.dtype(found.errors), work.constant_of("reduction", MEAN)
+    wrong = work.less(work.number(0, dtype), found.errors)
+    slopes = found.errors if found.power == 2 else work.cast(wrong, dtype)
+    if found.weight is not None:
+        slopes = work.op("Mul", slopes, found.weight)
+    slopes = work.where(found.own, 0.0, slopes)
+    total = reduce(work, "ReduceSum", slopes, [found.axis], keepdim=True)
+    slopes = work.where(found.own, work.op("Neg", total), slopes)
+    if kind == NONE and work.rank(gradient) and not found.listed:
+        gradient = work.draft.op("Unsqueeze", gradient, work.axes([found.axis]))
+    slopes = work.op("Mul", slopes, gradient)
+    parts = None if kind == MEAN else [found.axis]  # a mean over the classes it is in any case
+    count = element_count(work, slopes, parts, dtype)
+    slopes = work.op("Div", slopes, float(count) if isinstance(count, int) else count)
+    slopes = work.op("Mul", slopes, 2.0) if found.power == 2 else slopes
+    x = work.args.tensor("self")
+    return work.draft.op("Reshape", slopes, work.axes([])) if work.rank(x) == 0 else slopes
+
+
+def _beside(work: Work) -> _Beside:
     x, target = _float(work, "self"), work.cast(work.args.tensor("target"), INT64)
     x = work.as_list(x)
     classes, axis = _classes(work, x), work.rank(x) - 1
@@ -125,16 +170,71 @@ def multi_margin(work: Work) -> gs.Tensor:
     p = int(work.constant_of("p", 1))
     if p not in (1, 2):
         raise Refused(f"PyTorch has no margin to the power of {p}")
-    errors = work.op("Mul", errors, errors) if p == 2 else errors
     weight = work.args.optional("weight")
     if weight is not None:
-        errors = work.op("Mul", errors, work.draft.op("Gather", weight, column, axis=0))
-    errors = work.where(own, 0.0, errors)
-    return reduced(work, reduce(work, "ReduceMean", errors, [axis], keepdim=listed))
+        weight = work.draft.op("Gather", work.cast(weight, work.dtype(x)), column, axis=0)
+    return _Beside(errors, own, weight, axis, listed, p)
+
+
+class _Against(NamedTuple):
+    """Each named class against every other one, [..., names, classes].
+
+    Attributes:
+        errors: By how much the other is too much; 0 where there is no pair.
+        here: Which class each name is.
+        axis: That of the names.
+        classes: How many there are.
+    """
+
+    errors: gs.Tensor
+    here: gs.Tensor
+    axis: int
+    classes: Size | int
 
 
 def multilabel_margin(work: Work) -> gs.Tensor:
-    """`multilabel_margin_loss`: each named class against the others; names end at -1."""
+    """`multilabel_margin_loss`: each named class against the others."""
+    return _sum_against(work, _against(work))
+
+
+def multilabel_margin_with_names(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
+    """`multilabel_margin_loss_forward`, which says as well what classes are named."""
+    found = _against(work)
+    named = reduce(work, "ReduceMax", work.cast(found.here, INT64), [found.axis], keepdim=False)
+    named = work.cast(named, work.dtype(found.errors))
+    if not work.rank(work.args.tensor("target")):
+        named = work.draft.op("Reshape", named, work.axes([]))
+    return _sum_against(work, found), named
+
+
+def gradient_of_multilabel_margin(work: Work) -> gs.Tensor:
+    """`multilabel_margin_loss_backward`: what is too much, and off the class that it is above."""
+    found, gradient = _against(work), work.args.first()
+    dtype, axis = work.dtype(found.errors), found.axis
+    wrong = work.cast(work.less(work.number(0, dtype), found.errors), dtype)
+    total = reduce(work, "ReduceSum", wrong, [axis + 1], keepdim=True)
+    slopes = work.op("Sub", wrong, work.op("Mul", work.cast(found.here, dtype), total))
+    slopes = reduce(work, "ReduceSum", slopes, [axis], keepdim=False)
+    kind = work.constant_of("reduction", MEAN)
+    if kind == NONE and work.rank(gradient):
+        gradient = work.draft.op("Unsqueeze", gradient, work.axes([axis]))
+    slopes = work.op("Mul", slopes, gradient)
+    parts = None if kind == MEAN else [axis]
+    count = element_count(work, slopes, parts, dtype)
+    slopes = work.op("Div", slopes, float(count) if isinstance(count, int) else count)
+    x = work.args.tensor("self")
+    return work.draft.op("Reshape", slopes, work.axes([])) if work.rank(x) == 0 else slopes
+
+
+def _sum_against(work: Work, found: _Against) -> gs.Tensor:
+    over = [found.axis, found.axis + 1]
+    total = reduce(work, "ReduceSum", found.errors, over, keepdim=False)
+    count = number_of(work, found.classes, work.dtype(total))
+    return reduced(work, work.op("Div", total, count))
+
+
+def _against(work: Work) -> _Against:
+    """Names end at -1."""
     x, target = _float(work, "self"), work.cast(work.args.tensor("target"), INT64)
     x, target = work.as_list(x), work.as_list(target)
     classes, axis = _classes(work, x), work.rank(x) - 1
@@ -152,9 +252,7 @@ def multilabel_margin(work: Work) -> gs.Tensor:
     )
     errors = _positive(work, work.op("Add", work.op("Sub", row, chosen), 1.0))
     kept = work.op("And", work.draft.op("Unsqueeze", named, work.axes([axis + 1])), other)
-    errors = work.where(kept, errors, 0.0)
-    total = reduce(work, "ReduceSum", errors, [axis, axis + 1], keepdim=False)
-    return reduced(work, work.op("Div", total, number_of(work, classes, dtype)))
+    return _Against(work.where(kept, errors, 0.0), here, axis, classes)
 
 
 def poisson_nll(work: Work) -> gs.Tensor:
@@ -182,13 +280,13 @@ def poisson_nll(work: Work) -> gs.Tensor:
     return reduced(work, errors)
 
 
-FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {
+FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     "cosine_embedding_loss": cosine_embedding,
     "margin_ranking_loss": margin_ranking,
     "hinge_embedding_loss": hinge_embedding,
     "soft_margin_loss": soft_margin,
     "multi_margin_loss": multi_margin,
     "multilabel_margin_loss": multilabel_margin,
-    "multilabel_margin_loss_forward": multilabel_margin,
+    "multilabel_margin_loss_forward": multilabel_margin_with_names,
     "poisson_nll_loss": poisson_nll,
 }

@@ -101,6 +101,8 @@ def median(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
         raise Refused("the rank of its input is not known")
     axis = 0 if whole else axis_of(work, x)
     length = _known_length(work, x, axis)
+    if length == 0 and whole:
+        return work.number(of_nothing(work.dtype(x)), work.dtype(x)), work.number(0, INT64)
     if length == 0:
         raise Refused("a median of no elements")
     middle = _computed_middle(work, x, axis) if length is None else (length + 1) // 2
@@ -113,6 +115,13 @@ def median(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
     if whole or not keeps(work):
         value, index = _without(work, value, axis), _without(work, index, axis)
     return value, index
+
+
+def of_nothing(dtype: int) -> float:
+    """PyTorch's median of no elements: no number, or what a processor makes of it as an integer."""
+    if dtype in NARROW:
+        return 0
+    return float("nan") if dtype in FLOATS else int(np.iinfo(numpy_dtype(dtype)).min)
 
 
 def kth_value(work: Work) -> tuple[gs.Tensor, gs.Tensor]:

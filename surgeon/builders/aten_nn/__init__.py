@@ -24,6 +24,14 @@ from surgeon.builders.aten_nn.filters import recursive_filter
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.fractional import fractional_max_pool
 from surgeon.builders.aten_nn.gradients import turned
+from surgeon.builders.aten_nn.gradients_of_grids import grid_sampler_backward
+from surgeon.builders.aten_nn.gradients_of_layers import (
+    batch_norm_backward,
+    convolution_backward,
+    group_norm_backward,
+    layer_norm_backward,
+    weight_norm_backward,
+)
 from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
 from surgeon.builders.aten_nn.norms import (
     batch_norm,
@@ -35,6 +43,7 @@ from surgeon.builders.aten_nn.norms import (
     native_layer_norm,
     rms_norm,
     weight_norm,
+    weight_norm_with_lengths,
 )
 from surgeon.builders.aten_nn.pools import avg_pool, max_pool
 from surgeon.builders.aten_nn.recurrent import recurrent
@@ -53,6 +62,13 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "attention_with_sums": attention_with_sums,
     "avg_pool": avg_pool,
     "batch_norm": batch_norm,
+    "batch_norm_backward": batch_norm_backward,
+    "convolution_backward": convolution_backward,
+    "grid_sampler_backward": grid_sampler_backward,
+    "group_norm_backward": group_norm_backward,
+    "layer_norm_backward": layer_norm_backward,
+    "weight_norm_backward": weight_norm_backward,
+    "weight_norm_with_lengths": weight_norm_with_lengths,
     "col2im": col2im,
     "embedding_bag": embedding_bag,
     "fft_c2r": fft_c2r,

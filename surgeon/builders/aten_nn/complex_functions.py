@@ -24,9 +24,7 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     turned,
 )
 from surgeon.builders.aten_nn.transforms import Complex
-from surgeon.rewrite import Draft, Refused
-
-_MOST = 8  # a power is so many products
+from surgeon.rewrite import Draft
 
 
 def angle(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
@@ -34,14 +32,14 @@ def angle(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
     return angle_between(Work(draft, node), *reversed(both_of(value)))
 
 
-def _exponential(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+def exponential(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """e^a (cos b + i sin b)."""
     real, imaginary = both_of(value)
     magnitude = draft.op("Exp", real)
     return Complex(*(draft.op("Mul", magnitude, draft.op(f, imaginary)) for f in ("Cos", "Sin")))
 
 
-def _logarithm(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+def logarithm(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """The logarithm of the magnitude, and the angle; to another base by a factor."""
     largest, even = evened(draft, value)
     logs = (draft.op("Log", x) for x in (largest, size(draft, even)))
@@ -50,7 +48,7 @@ def _logarithm(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     return scaled(draft, found, 1.0 if base is None else 1 / math.log(base))
 
 
-def _root(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+def root(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """The root whose real part is not negative.
 
     Its larger part is t = sqrt((|z| + |a|) / 2), the other |b| / 2t: nothing cancels out.
@@ -86,7 +84,7 @@ def _reciprocal(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     return over(draft, number_like(draft, value, 1), value)
 
 
-def _sine(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+def sine(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """sin a cosh b + i cos a sinh b."""
     return _crossed(Work(draft, node), value, ("Sin", "Cosh"), ("Cos", "Sinh"))
 
@@ -142,34 +140,26 @@ def _power_of_two(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """e^(z log 2)."""
     factor = number_like(draft, value, math.log(2))
     grown = Complex(*(draft.op("Mul", part, factor) for part in both_of(value)))
-    return _exponential(draft, node, grown)
+    return exponential(draft, node, grown)
 
 
 def _reciprocal_root(draft: Draft, node: gs.Node, value: Complex) -> Complex:
-    return _reciprocal(draft, node, _root(draft, node, value))
-
-
-def _by_angle(draft: Draft, node: gs.Node, base: Complex, exponent: float) -> Complex:
-    """A power by a positive number: that of the magnitude, at so many times the angle."""
-    number = number_like(draft, base, exponent)
-    magnitude = draft.op("Pow", size(draft, base), number)
-    turn = draft.op("Mul", angle(draft, node, base), number)
-    return Complex(*(draft.op("Mul", magnitude, draft.op(f, turn)) for f in ("Cos", "Sin")))
+    return _reciprocal(draft, node, root(draft, node, value))
 
 
 def _sigmoid(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """1 / (1 + e^-z)."""
     one = number_like(draft, value, 1)
     back = Complex(*(draft.op("Neg", part) for part in both_of(value)))
-    return over(draft, one, plus(draft, one, _exponential(draft, node, back)))
+    return over(draft, one, plus(draft, one, exponential(draft, node, back)))
 
 
 FUNCTIONS: Mapping[str, Callable[[Draft, gs.Node, Complex], Complex]] = {
-    **dict.fromkeys(("exp", "Exp"), _exponential),
-    **dict.fromkeys(("log", "Log", "log2", "log10"), _logarithm),
-    **dict.fromkeys(("sqrt", "Sqrt"), _root),
+    **dict.fromkeys(("exp", "Exp"), exponential),
+    **dict.fromkeys(("log", "Log", "log2", "log10"), logarithm),
+    **dict.fromkeys(("sqrt", "Sqrt"), root),
     **dict.fromkeys(("reciprocal", "Reciprocal"), _reciprocal),
-    **dict.fromkeys(("sin", "Sin"), _sine),
+    **dict.fromkeys(("sin", "Sin"), sine),
     **dict.fromkeys(("cos", "Cos"), _cosine),
     **dict.fromkeys(("sinh", "Sinh"), _hyperbolic_sine),
     **dict.fromkeys(("cosh", "Cosh"), _hyperbolic_cosine),
@@ -186,22 +176,3 @@ FUNCTIONS: Mapping[str, Callable[[Draft, gs.Node, Complex], Complex]] = {
 def function(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """A function of one value."""
     return FUNCTIONS[node.op](draft, node, only(operands))
-
-
-def power(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """A power by an exponent that is known: a whole number, or a positive one."""
-    base, exponent = operands
-    array = None if isinstance(exponent, Complex) else draft.facts.array(exponent)
-    if not isinstance(base, Complex) or array is None or array.size != 1:
-        raise Refused("the exponent of its complex power is not known")
-    number = float(array.reshape(()))
-    if number == 0.5:
-        return _root(draft, node, base)
-    if number > 0 and number != int(number):
-        return _by_angle(draft, node, base, number)
-    if number != int(number) or not 1 <= abs(number) <= _MOST:
-        raise Refused(f"a complex power by {number:g} has no form of few products")
-    found = base
-    for _ in range(int(abs(number)) - 1):
-        found = times(draft, found, base)
-    return found if number > 0 else _reciprocal(draft, node, found)

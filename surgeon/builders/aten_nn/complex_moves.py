@@ -267,9 +267,16 @@ def linear(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 
 
 def added_product(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`addmm` and `baddbmm`: beta times the first, alpha times the product of the others."""
+    """`addmm`, `baddbmm`, `addr`: beta times the first, alpha times the product of the others."""
     args, (first, a, b) = bind(node, draft.facts), operands
-    by = partial(draft.op, "MatMul")
+
+    def outer(p: gs.Tensor, q: gs.Tensor) -> gs.Tensor:
+        made: gs.Tensor = draft.op(
+            "Mul", parts.unsqueeze(draft, p, 1), parts.unsqueeze(draft, q, 0)
+        )
+        return made
+
+    by = outer if node.op == "addr" else partial(draft.op, "MatMul")
     found = scaled(draft, linear_in_both(draft, a, b, by), args.value("alpha"))
     return plus(draft, found, scaled(draft, first, args.value("beta")))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
+from surgeon.builders.aten_math.agreement import everywhere
+from surgeon.builders.aten_math.work import Work
 from surgeon.builders.aten_nn import complex_moves as moves
 from surgeon.builders.aten_nn.complex_arithmetic import (
     as_complex,
@@ -27,6 +30,7 @@ from surgeon.rewrite import Draft, Refused
 _JOINED = {"isnan": "Or", "isinf": "Or", "isfinite": "And"}
 _ASKED = ("any", "all", "nonzero", "argwhere", "count_nonzero", "logical_not")
 _COMPARED = ("eq", "ne")
+_AGREEING = ("isclose", "allclose", "equal")
 _SPREADS = ("var", "std")
 _COMBINED = ("logical_and", "logical_or", "logical_xor")
 
@@ -35,11 +39,11 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
     """An operator that reads a complex value that the graph makes."""
     node = match.root
     first = node.inputs[0]
-    if node.op in _COMPARED:
+    if node.op in (*_COMPARED, *_AGREEING):
         return _compared(draft, node)
     if node.op in _COMBINED:
         return _combined(draft, node)
-    if node.op == "dist":
+    if node.op in ("dist", "l1_loss"):
         return _distance(draft, node)
     if not is_complex(draft, first) and is_real(draft, first):
         if node.op == "real":
@@ -59,15 +63,16 @@ def _norm(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
 
 
 def _distance(draft: Draft, node: gs.Node) -> gs.Tensor:
-    """`dist`, of which one side may be real: a norm of the magnitudes of the difference."""
+    """`dist` and `l1_loss`, of which one side may be real: of the magnitudes of the difference."""
     args = bind(node, draft.facts)
-    sides = [args.tensor(name) for name in ("self", "other")]
+    first, second = (p.name for p in args.schema.parameters[:2])
+    sides = [args.tensor(name) for name in (first, second)]
     values = [complex_of(draft, t) if is_complex(draft, t) else t for t in sides]
     if not any(isinstance(value, Complex) for value in values):
         raise Refused("its inputs are not known to be complex")
     apart = plus(draft, *in_one_precision(draft, *values), "Sub")
     far = size(draft, apart)
-    return moves.by_lowering(draft, node, self=far, other=number_like(draft, apart, 0))
+    return moves.by_lowering(draft, node, **{first: far, second: number_like(draft, apart, 0)})
 
 
 def _spread(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
@@ -119,7 +124,7 @@ def _is_real(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
 
 
 def _compared(draft: Draft, node: gs.Node) -> gs.Tensor:
-    """`eq` and `ne`, of which one side may be real."""
+    """`eq`, `ne`, `isclose`, `allclose` and `equal`, of which one side may be real."""
     args = bind(node, draft.facts)
     sides = [args.tensor(p.name) for p in args.schema.parameters[:2]]
     first, second = (complex_of(draft, t) if is_complex(draft, t) else t for t in sides)
@@ -127,9 +132,37 @@ def _compared(draft: Draft, node: gs.Node) -> gs.Tensor:
     like = next((v for v in values if isinstance(v, Complex)), None)
     if like is None:
         raise Refused("its inputs are not known to be complex")
-    pairs = zip(*(both_of(as_complex(draft, v, like)) for v in values), strict=True)
-    same = draft.op("And", *(draft.op("Equal", p, q) for p, q in pairs))
+    if node.op in _AGREEING:
+        return _agreeing(draft, node, *(as_complex(draft, v, like) for v in values))
+    same = _same(draft, *(as_complex(draft, v, like) for v in values))
     return same if node.op == "eq" else draft.op("Not", same)
+
+
+def _same(draft: Draft, a: Complex, b: Complex) -> gs.Tensor:
+    """Where both parts are."""
+    pairs = zip(both_of(a), both_of(b), strict=True)
+    made: gs.Tensor = draft.op("And", *(draft.op("Equal", p, q) for p, q in pairs))
+    return made
+
+
+def _agreeing(draft: Draft, node: gs.Node, a: Complex, b: Complex) -> gs.Tensor:
+    """Where two are the same, or as near as `rtol` and `atol` say; or whether all are."""
+    found, work = _same(draft, a, b), Work(draft, node)
+    if node.op == "equal":
+        shapes = [draft.facts.of(value.real).shape for value in (a, b)]
+        if None in shapes or shapes[0] != shapes[1]:
+            raise Refused("its inputs are not proven to be of one shape")
+        return everywhere(work, found)
+    args = bind(node, draft.facts)
+    if args.value("equal_nan"):
+        raise Refused("it takes complex values that are no numbers as near")
+    rtol, atol = (number_like(draft, a, float(args.value(name))) for name in ("rtol", "atol"))
+    room = draft.op("Add", draft.op("Mul", size(draft, b), rtol), atol)
+    apart = size(draft, plus(draft, a, b, "Sub"))
+    finite = draft.op("Less", apart, number_like(draft, a, math.inf))
+    near = draft.op("And", work.less(apart, room, or_equal=True), finite)
+    near = draft.op("Or", found, near)
+    return near if node.op == "isclose" else everywhere(work, near)
 
 
 _READERS: Mapping[str, Callable[[Draft, gs.Node, Complex], Any]] = {

@@ -12,6 +12,7 @@ from surgeon.arguments import bind, maker_of_list
 from surgeon.builders import parts
 from surgeon.builders.aten_nn import complex_arithmetic as arithmetic
 from surgeon.builders.aten_nn import complex_functions as functions
+from surgeon.builders.aten_nn import complex_inverses as inverses
 from surgeon.builders.aten_nn import complex_moves as moves
 from surgeon.builders.aten_nn import complex_products as products
 from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, only
@@ -25,7 +26,7 @@ from surgeon.rewrite import Draft, Refused
 _CONJUGATES = ("conj", "_conj", "conj_physical", "_conj_physical")
 _SUMS = ("add", "sub", "subtract", "rsub", "Add", "Sub")
 _PRODUCTS, _QUOTIENTS = ("mul", "multiply", "Mul"), ("div", "divide", "true_divide", "Div")
-_POWERS = ("pow", "Pow")
+_POWERS = ("pow", "Pow", "float_power")
 _TWO_SIDED = (*_SUMS, *_PRODUCTS, *_QUOTIENTS, *_POWERS)
 _PADS = ("pad", "constant_pad_nd")
 _SAME = tuple("resolve_conj resolve_neg clone contiguous detach alias positive Identity".split())
@@ -46,6 +47,7 @@ _MOVES = tuple(
     "fft_fftshift fft_ifftshift "
     "index index_select masked_select gather take take_along_dim tril triu diag diagonal "
     "linalg_diagonal diag_embed trace diff sum mean cumsum nan_to_num "
+    "trapezoid cumulative_trapezoid "
     "atleast_1d atleast_2d atleast_3d".split()
 )
 _SPLITS = (
@@ -71,6 +73,7 @@ _OPERANDS: Mapping[str, Sequence[str]] = {
     "linear": ("input", "weight", "bias"),
     "addmm": ("self", "mat1", "mat2"),
     "baddbmm": ("self", "batch1", "batch2"),
+    "addr": ("self", "vec1", "vec2"),
     **dict.fromkeys(("addcmul", "addcdiv"), ("self", "tensor1", "tensor2")),
     "lerp": ("self", "end", "weight"),
     "linalg_solve": ("A", "B"),
@@ -347,7 +350,9 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     **dict.fromkeys(_PRODUCTS, arithmetic.product),
     **dict.fromkeys(_QUOTIENTS, arithmetic.quotient),
     **dict.fromkeys(functions.FUNCTIONS, functions.function),
-    **dict.fromkeys(_POWERS, functions.power),
+    **dict.fromkeys(inverses.FUNCTIONS, inverses.inverse),
+    **dict.fromkeys(_POWERS, inverses.power),
+    "logsumexp": inverses.logarithm_of_sum,
     **dict.fromkeys(_MOVES, moves.moved),
     **dict.fromkeys(_ADJOINTS, moves.adjoint),
     "prod": products.multiplied,
@@ -363,7 +368,7 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     **dict.fromkeys(_MATRICES, moves.of_matrices),
     **dict.fromkeys(_BILINEAR, moves.bilinear),
     "linear": moves.linear,
-    **dict.fromkeys(("addmm", "baddbmm"), moves.added_product),
+    **dict.fromkeys(("addmm", "baddbmm", "addr"), moves.added_product),
     **dict.fromkeys(("addcmul", "addcdiv"), moves.added_elements),
     "lerp": moves.between,
     "linalg_solve": moves.solved,

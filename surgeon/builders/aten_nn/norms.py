@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
@@ -28,8 +30,15 @@ def _affine(draft: Draft, y: gs.Tensor, args: Arguments, rank: int) -> gs.Tensor
     for name, operator in (("weight", "Mul"), ("bias", "Add")):
         vector = args.optional(name)
         if vector is not None:
+            vector = _cast_like(draft, vector, y)
             y = draft.op(operator, y, column_of(draft, vector, rank))
     return y
+
+
+def _cast_like(draft: Draft, tensor: gs.Tensor, like: gs.Tensor) -> gs.Tensor:
+    """In the dtype of another; as it is where either is not known."""
+    kinds = draft.facts.of(tensor).dtype, draft.facts.of(like).dtype
+    return parts.cast(draft, tensor, kinds[1]) if all(kinds) else tensor
 
 
 def group_norm(draft: Draft, match: Match) -> Any:
@@ -46,10 +55,8 @@ def native_group_norm(draft: Draft, match: Match) -> Any:
     if not any(parts.is_read(draft, t) for t in match.root.outputs[1:]):
         return y, y, y  # the other two are read by nobody
     x = args.tensor("input")
-    dtype = parts.numpy_dtype(draft, x)
-    grouped = in_groups(draft, x, groups)
-    _, *both = standardised(draft, grouped, [2], float(args.value("eps")), dtype)
-    return y, *(parts.squeeze(draft, t, 2) for t in both)
+    _, *both = _standardised(draft, in_groups(draft, x, groups), [2], float(args.value("eps")))
+    return y, *_as_statistics(draft, args, (parts.squeeze(draft, t, 2) for t in both))
 
 
 def _group_norm(draft: Draft, args: Arguments, groups: int) -> gs.Tensor:
@@ -79,7 +86,9 @@ def layer_norm(draft: Draft, match: Match) -> Any:
     args = bind(match.root, draft.facts)
     x, count = args.tensor("input"), _count_normalised(draft, args)
     weight, bias = args.optional("weight"), args.optional("bias")
-    return layer_normalised(draft, x, count, weight, bias, float(args.value("eps")))
+    wide, weight, bias = _in_one_dtype(draft, args, x, weight, bias)
+    y = layer_normalised(draft, wide, count, weight, bias, float(args.value("eps")))
+    return _cast_like(draft, y, x)
 
 
 def native_layer_norm(draft: Draft, match: Match) -> Any:
@@ -87,7 +96,17 @@ def native_layer_norm(draft: Draft, match: Match) -> Any:
     args = bind(match.root, draft.facts)
     x, count = args.tensor("input"), _count_normalised(draft, args)
     weight, bias = args.optional("weight"), args.optional("bias")
-    return spelled_layer_norm(draft, x, count, weight, bias, float(args.value("eps")))
+    wide, weight, bias = _in_one_dtype(draft, args, x, weight, bias)
+    y, *both = spelled_layer_norm(draft, wide, count, weight, bias, float(args.value("eps")))
+    return _cast_like(draft, y, x), *both
+
+
+def _in_one_dtype(draft: Draft, args: Arguments, *given: gs.Tensor | None) -> list[Any]:
+    """An input and its parameters: halves go with parameters in single precision."""
+    if not all(draft.facts.of(t).dtype for t in given if t is not None):
+        return list(given)
+    kind = onnx.helper.np_dtype_to_tensor_dtype(_kind_of_statistics(draft, args))
+    return [None if t is None else parts.cast(draft, t, kind) for t in given]
 
 
 def batch_norm(draft: Draft, match: Match) -> Any:
@@ -108,17 +127,38 @@ def native_batch_norm(draft: Draft, match: Match) -> Any:
     """The same with what it saves for training: the statistics of the batch, or nothing."""
     y, args = batch_norm(draft, match), bind(match.root, draft.facts)
     x = args.tensor("input")
-    dtype = parts.numpy_dtype(draft, x)
     if args.has("running_mean"):
-        half = dtype.itemsize == 2
-        none = draft.constant(np.zeros(0, np.float32 if half else dtype), "none")
+        none = draft.constant(np.zeros(0, _kind_of_statistics(draft, args)), "none")
         return y, none, none
-    if dtype.itemsize == 2:
-        raise Refused("its statistics are read, and of half precision; export it in single")
     rank = parts.rank_of(draft, x)
     rest = [0, *range(2, rank)]
-    _, *both = standardised(draft, x, rest, _eps(args), dtype)
-    return y, *(parts.squeeze(draft, t, *rest) for t in both)
+    _, *both = _standardised(draft, x, rest, _eps(args))
+    return y, *_as_statistics(draft, args, (parts.squeeze(draft, t, *rest) for t in both))
+
+
+def _as_statistics(draft: Draft, args: Arguments, both: Iterable[gs.Tensor]) -> list[gs.Tensor]:
+    wanted = onnx.helper.np_dtype_to_tensor_dtype(_kind_of_statistics(draft, args))
+    return [parts.cast(draft, t, wanted) for t in both]
+
+
+def _kind_of_statistics(draft: Draft, args: Arguments) -> np.dtype[Any]:
+    """The dtype of the input, or single where any parameter of a half's is."""
+    own = parts.numpy_dtype(draft, args.tensor("input"))
+    several = ("weight", "bias", "running_mean", "running_var")
+    names = [n for n in several if args.schema.takes(n) and args.has(n)]
+    kinds = [parts.numpy_dtype(draft, args.tensor(n)) for n in names]
+    single = np.dtype(np.float32)
+    return single if own.itemsize == 2 and single in kinds else own
+
+
+def _standardised(
+    draft: Draft, x: gs.Tensor, axes: list[int], eps: float
+) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor]:
+    """Of halves in single precision, as PyTorch sums them."""
+    dtype = parts.numpy_dtype(draft, x)
+    if dtype.itemsize == 2:
+        x, dtype = parts.cast(draft, x, onnx.TensorProto.FLOAT), np.dtype(np.float32)
+    return standardised(draft, x, axes, eps, dtype)
 
 
 def _by_batch(draft: Draft, args: Arguments) -> gs.Tensor:
@@ -127,9 +167,9 @@ def _by_batch(draft: Draft, args: Arguments) -> gs.Tensor:
     rank = parts.rank_of(draft, x)
     if rank < 2:
         raise Refused(f"its input has rank {rank}")
-    dtype = parts.numpy_dtype(draft, x)
-    y = standardised(draft, x, [0, *range(2, rank)], _eps(args), dtype)[0]
-    return _affine(draft, y, args, rank)
+    y = _standardised(draft, x, [0, *range(2, rank)], _eps(args))[0]
+    y = _affine(draft, y, args, rank)
+    return _cast_like(draft, y, x)
 
 
 def _eps(args: Arguments) -> float:
@@ -147,7 +187,10 @@ def _batch_norm(draft: Draft, args: Arguments) -> gs.Tensor:
     weight, bias = args.optional("weight"), args.optional("bias")
     weight = _filled(draft, 1, x, mean, dtype) if weight is None else weight
     bias = _filled(draft, 0, x, mean, dtype) if bias is None else bias
-    return draft.op("BatchNormalization", x, weight, bias, mean, variance, epsilon=_eps(args))
+    wide, rest = x, [weight, bias, mean, variance]
+    if draft.facts.opset < 15:  # from there on parameters and statistics have dtypes of their own
+        wide, *rest = _in_one_dtype(draft, args, x, *rest)
+    return _cast_like(draft, draft.op("BatchNormalization", wide, *rest, epsilon=_eps(args)), x)
 
 
 def _filled(
@@ -208,6 +251,11 @@ def rms_norm(draft: Draft, match: Match) -> Any:
 
 def weight_norm(draft: Draft, match: Match) -> Any:
     """`aten._weight_norm (v, g, dim)`: v * g / norm of v over every axis but `dim`."""
+    return weight_norm_with_lengths(draft, match)[0]
+
+
+def weight_norm_with_lengths(draft: Draft, match: Match) -> Any:
+    """`aten._weight_norm_interface`, which gives the norms of v as well, in the shape of g."""
     args = bind(match.root, draft.facts)
     v, g = args.tensor("v"), args.tensor("g")
     rank, dim = parts.rank_of(draft, v), int(args.value("dim"))
@@ -216,4 +264,4 @@ def weight_norm(draft: Draft, match: Match) -> Any:
         norm = draft.op("ReduceL2", v, draft.constant(axes, "axes"), keepdims=1)
     else:
         norm = draft.op("Abs", v)
-    return draft.op("Mul", v, draft.op("Div", g, norm))
+    return draft.op("Mul", v, draft.op("Div", g, norm)), norm

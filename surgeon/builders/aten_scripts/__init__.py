@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from surgeon.builders.aten_scripts.changes import changed_list
+from surgeon.builders.aten_scripts.changes import changed_list, numbers_with_one_set
 from surgeon.builders.aten_scripts.dictionaries import dictionary_entry, dictionary_value
-from surgeon.builders.aten_scripts.functions import number_function
+from surgeon.builders.aten_scripts.functions import number_function, number_pair
 from surgeon.builders.aten_scripts.lists import made_list, read_list, same_list, typed_list
 from surgeon.builders.aten_scripts.scalars import script_scalar, uninitialized
 from surgeon.builders.aten_scripts.stacked import stacked_read
@@ -16,6 +16,8 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "dictionary_value": dictionary_value,
     "made_list": made_list,
     "number_function": number_function,
+    "number_pair": number_pair,
+    "numbers_with_one_set": numbers_with_one_set,
     "read_list": read_list,
     "same_list": same_list,
     "script_scalar": script_scalar,

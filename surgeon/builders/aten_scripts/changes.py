@@ -24,6 +24,7 @@ from surgeon.builders.aten_scripts.operands import (
     within,
 )
 from surgeon.builders.bench import TYPE, Bench
+from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -103,6 +104,8 @@ def _set(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
     if known is not None and at is not None:
         known[within(at, known)] = item
         return sequence(c, known)
+    if is_numbers(c, listed):
+        return _numbers_with(c, listed, required(node, 1), item)
     listed = as_sequence(c, listed)
     made: gs.Tensor
     if at is not None:
@@ -116,6 +119,33 @@ def _set(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
     index = c.op("Where", below, c.op("Add", index, c.op("SequenceLength", listed)), index)
     made = c.op("SequenceInsert", c.op("SequenceErase", listed, index), item, index)
     return made
+
+
+def _numbers_with(c: Bench, listed: gs.Tensor, at: gs.Tensor, item: gs.Tensor) -> gs.Tensor:
+    """A list of numbers, one of which is another; places count from either end."""
+    if c.dtype(listed) not in INTEGERS or c.dtype(item) not in INTEGERS:
+        raise Refused("its list is not known to be one of integers")
+    count = c.size(listed, 0)
+    index = scalar(c, at, TYPE.INT64)
+    below = c.op("Less", index, c.number(0, TYPE.INT64))
+    length = c.op("Reshape", c.vector([count]), c.ints([], "scalar"))
+    index = c.op("Where", below, c.op("Add", index, length), index)
+    here = c.op("Equal", c.count(count), index)
+    return c.where(here, scalar(c, item, c.dtype(listed)), listed)
+
+
+def numbers_with_one_set(draft: Draft, match: Match) -> gs.Tensor:
+    """A number that the exporter takes out of a list of sizes, and another put in its place."""
+    c, out, put = Bench(draft), match.nodes[1], match.root
+    listed, old, at = out.inputs[0], required(out, 1), required(put, 2)
+    if is_list(c, listed) or entries(listed) is not None:
+        raise Refused("it is a list of tensors")
+    places = [c.facts.array(t) for t in (old, at)]
+    if old is not at and (
+        None in [p if p is None else 0 for p in places] or places[0] != places[1]
+    ):
+        raise Refused("it takes another number out than it puts in")
+    return _numbers_with(c, listed, old, required(put, 1))
 
 
 def _reversed(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:

@@ -15,6 +15,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_scripts.operands import required, scalar
 from surgeon.builders.bench import TYPE, Bench
+from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 from surgeon.schemas import overloads
@@ -43,7 +44,8 @@ _MATHS: Mapping[str, Callable[..., Any]] = {
     **{name: getattr(math, name) for name in ("atan2", "copysign", "fmod", "erf", "erfc")},
     **{name: getattr(math, name) for name in ("acos", "asin", "atan", "acosh", "asinh", "atanh")},
 }
-_CONSTANT = ("gamma", "factorial", "add", "sub", "mul", "div", "floordiv", "remainder")
+_CONSTANT = ("add", "sub", "mul", "div", "floordiv", "remainder")
+_LAST_FACTORIAL = 66  # from which on it has a factor of 2^64, and is 0 in 64 bits
 _WHOLE_TOO = ("add", "sub", "mul", "floordiv", "remainder")  # of integers one themselves
 
 
@@ -63,12 +65,55 @@ def number_function(draft: Draft, match: Match) -> gs.Tensor:
             return _tensors(c, "gcd", *whole)
         cut: gs.Tensor = c.op("Div", *whole)
         return cut
+    if node.op == "factorial":
+        return _factorial(c, scalar(c, given[0], TYPE.INT64))
     if node.op == "neg":
         return _tensors(c, "neg", scalar(c, given[0], c.dtype(given[0])))
     kind, single = _kind(c, given), node.attrs.get("overload") == "Scalar"
     # a number that may be of any type is rounded to single precision, before and behind
     found = _of_floats(c, node, [scalar(c, x, TYPE.FLOAT if single else kind) for x in given])
     return c.cast(found, kind) if single and not node.op.startswith("is") else found
+
+
+def number_pair(draft: Draft, match: Match) -> tuple[gs.Tensor, gs.Tensor]:
+    """`divmod` (a quotient rounded down, and the rest) and `modf` (a fraction, and the rest)."""
+    c, node = Bench(draft), match.root
+    given = [required(node, index) for index in range(len(node.inputs))]
+    if node.op == "modf":
+        x = scalar(c, given[0], _kind(c, given))
+        cut = _tensors(c, "trunc", x)
+        return c.op("Sub", x, cut), cut
+    whole = all(c.dtype(x) in INTEGERS for x in given)
+    kind = TYPE.INT64 if whole else _kind(c, given)
+    x, by = (scalar(c, each, kind) for each in given)
+    rest = _tensors(c, "fmod", x, by)
+    zero = c.number(0, kind)
+    sides = c.op("Xor", c.op("Less", x, zero), c.op("Less", by, zero))
+    apart = c.op("Or", c.op("Less", rest, zero), c.op("Less", zero, rest))
+    rest = c.where(c.op("And", apart, sides), c.op("Add", rest, by), rest)
+    return c.op("Div", c.op("Sub", x, rest), by), rest
+
+
+def _factorial(c: Bench, x: gs.Tensor) -> gs.Tensor:
+    """By a table, in 64 bits that wrap."""
+    wrapped = [math.factorial(n) % 2**64 for n in range(_LAST_FACTORIAL + 1)]
+    table = c.draft.constant(np.asarray(wrapped, np.uint64).astype(np.int64), "factorials")
+    last = c.number(_LAST_FACTORIAL, TYPE.INT64)
+    made: gs.Tensor = c.op("Gather", table, c.where(c.op("Less", x, last), x, last), axis=0)
+    return made
+
+
+def _gamma(c: Bench, x: gs.Tensor) -> gs.Tensor:
+    """e to its logarithm; below 0 its sign turns at every whole number."""
+    dtype = c.dtype(x)
+    size = c.op("Exp", _tensors(c, "lgamma", x))
+    floor = c.op("Floor", x)
+    half = c.op("Mul", floor, c.number(0.5, dtype))
+    odd = c.op("Less", c.op("Floor", half), half)
+    turned = c.op("And", odd, c.op("Less", x, c.number(0, dtype)))
+    sign = c.op("Sub", c.number(1, dtype), c.op("Mul", c.cast(turned, dtype), c.number(2, dtype)))
+    made: gs.Tensor = c.op("Mul", size, sign)
+    return made
 
 
 def _is_of_numbers(node: gs.Node) -> bool:
@@ -99,7 +144,7 @@ def _of_floats(c: Bench, node: gs.Node, x: list[gs.Tensor]) -> gs.Tensor:
         return c.op("Div", *(_tensors(c, "log", each) for each in x))
     if len(x) == 2:
         return _tensors(c, node.op, *x)
-    return _tensors(c, _OF_ONE[node.op], *x)
+    return _gamma(c, x[0]) if node.op == "gamma" else _tensors(c, _OF_ONE[node.op], *x)
 
 
 def _constant(c: Bench, node: gs.Node, given: list[gs.Tensor]) -> gs.Tensor | None:
@@ -109,6 +154,8 @@ def _constant(c: Bench, node: gs.Node, given: list[gs.Tensor]) -> gs.Tensor | No
     if node.op not in _MATHS or len(known) < len(given) or _kind(c, given) == TYPE.FLOAT:
         return None
     if node.op in _WHOLE_TOO and all(isinstance(n, int) for n in known):
+        return None
+    if node.op == "factorial" and not 0 <= known[0] <= _LAST_FACTORIAL:
         return None
     single = node.attrs.get("overload") == "Scalar"
     try:

@@ -165,6 +165,17 @@ def _range_length(c: Bench, node: gs.Node) -> gs.Tensor:
     return c.where(c.op("Less", zero, whole), whole, zero)
 
 
+def _constant(c: Bench, node: gs.Node) -> gs.Tensor:
+    """A list of numbers or of truth values that the exporter had no Constant for."""
+    value = node.attrs.get("value")
+    numbers = np.asarray(value if isinstance(value, (list, tuple)) else [])
+    if not numbers.size or numbers.dtype.kind not in "bif":
+        raise Refused("it is no list of numbers")
+    kind = np.float64 if numbers.dtype.kind == "f" else np.int64
+    made: gs.Tensor = c.op("Identity", c.draft.constant(numbers.astype(kind), "numbers"))
+    return made
+
+
 def _larger(c: Bench, node: gs.Node) -> gs.Tensor:
     """The larger or the smaller of two of Python's numbers: a float where one is."""
     if operand(node, 1) is None:
@@ -188,6 +199,7 @@ _SCALARS: Mapping[str, Callable[[Bench, gs.Node], gs.Tensor]] = {
     "ScalarImplicit": _as_it_is,
     "__derive_index": _nth,
     "__range_length": _range_length,
+    "Constant": _constant,
     **dict.fromkeys(("max", "min"), _larger),
 }
 

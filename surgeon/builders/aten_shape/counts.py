@@ -27,11 +27,14 @@ def counted(c: Call, places: gs.Tensor, bins: Size | int, weight: gs.Tensor | No
 
 
 def _bincount(c: Call) -> gs.Tensor:
-    """As many bins as the largest value says, at least `minlength`."""
+    """As many bins as the largest value says, at least `minlength`.
+
+    Of no values PyTorch counts zeros, whatever they were to weigh.
+    """
     x = c.cast(c.tensor(), TYPE.INT64)
     given = c.args.given.get("minlength")
     least = c.scalar(given) if isinstance(given, gs.Tensor) else c.integer("minlength")
-    weight = c.args.optional("weights")
+    weight = None if c.sizes(x) == [0] else c.args.optional("weights")
     if weight is not None and c.dtype(weight) != TYPE.FLOAT:
         weight = c.cast(weight, TYPE.DOUBLE)
     largest = c.op("Concat", c.flat(x), c.vector([c.sub(least, 1)], "least"), axis=0)

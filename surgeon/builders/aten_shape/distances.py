@@ -33,21 +33,35 @@ def _cdist(c: Call) -> gs.Tensor:
 
 
 def norm_of(c: Call, x: gs.Tensor, p: float) -> gs.Tensor:
-    """The p-norm over the last axis."""
+    """The p-norm over the last axis; NaN wins, and of no elements it is 0."""
     axes = c.ints([-1], "axes")
     if p == 2:
         return c.op("ReduceL2", x, axes, keepdims=0)
     if p == 1:
         return c.op("ReduceL1", x, axes, keepdims=0)
-    size = c.op("Abs", x)
+    size, dtype = c.op("Abs", x), c.dtype(x)
     if np.isinf(p):
-        return c.op("ReduceMax", size, axes, keepdims=0)
-    dtype = c.dtype(x)
+        return _greatest(c, size)
     if p == 0:
         some = c.cast(c.cast(size, TYPE.BOOL), dtype)
+        some = c.where(c.op("IsNaN", size), size, some)
         return c.op("ReduceSum", some, axes, keepdims=0)
     total = c.op("ReduceSum", c.op("Pow", size, c.number(p, dtype)), axes, keepdims=0)
     return c.op("Pow", total, c.number(1 / p, dtype))
+
+
+def _greatest(c: Call, size: gs.Tensor) -> gs.Tensor:
+    """The greatest along the last axis of what is not negative.
+
+    Runtimes pass over some NaN, and say of no elements the least number of the dtype.
+    """
+    axes, zero = c.ints([-1], "axes"), c.number(0, c.dtype(size))
+    strange = c.op("IsNaN", size)
+    greatest = c.op("ReduceMax", c.where(strange, zero, size), axes, keepdims=0)
+    if not _least(c.size(size, c.rank(size) - 1)):
+        greatest = c.where(c.op("Less", greatest, zero), zero, greatest)
+    carried = c.op("ReduceSum", c.where(strange, size, zero), axes, keepdims=0)
+    return c.op("Add", greatest, carried)
 
 
 def _euclidean(c: Call) -> gs.Tensor:

@@ -163,6 +163,7 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
         (
             *("max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward"),
             *("adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward"),
+            *("fractional_max_pool2d_backward", "fractional_max_pool3d_backward"),
         ),
         _max_pool,
     ),

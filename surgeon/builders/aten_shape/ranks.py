@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.aten_math.ordered import of_nothing
 from surgeon.builders.aten_shape.call import TYPE, Call
 from surgeon.builders.aten_shape.indices import gather
 from surgeon.builders.aten_shape.order import topk
@@ -122,6 +123,8 @@ def _nan_median(c: Call) -> tuple[gs.Tensor, gs.Tensor]:
     dtype = c.dtype(x)
     if dtype == TYPE.BOOL:
         raise Refused("PyTorch has no median of booleans")
+    if axis is None and c.sizes(x) == [0]:
+        return c.number(of_nothing(dtype), dtype), c.number(0, TYPE.INT64)
     _known_length(c, x)
     last = c.rank(x) - 1
     values, order, count = _sorted(c, x)

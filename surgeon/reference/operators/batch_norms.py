@@ -57,12 +57,22 @@ def native_batch_norm(
     training: bool,
     **given: Any,
 ) -> tuple[Array, Array, Array]:
+    if training and running_mean is None and running_var is None:
+        return by_batch(input=input, training=True, **given)
     if training or running_mean is None or running_var is None:
         raise Unsuited("it is in training mode")
     statistics: Any = {"running_mean": running_mean, "running_var": running_var}
     y = batch_norm(input=input, training=False, cudnn_enabled=False, **statistics, **given)
-    empty = np.zeros(0, input.dtype)
+    empty = np.zeros(0, kind_of_statistics(input, running_mean, running_var, **given))
     return y, empty, empty
+
+
+def kind_of_statistics(input: Array, *others: Array | None, **given: Any) -> np.dtype[Any]:
+    """The dtype of the input; of halves in single precision where a parameter is."""
+    named = [given.get(name) for name in ("weight", "bias")]
+    kinds = {v.dtype for v in (*others, *named) if v is not None}
+    single = np.dtype(np.float32)
+    return single if single in kinds and input.itemsize == 2 else input.dtype
 
 
 def without_training(**given: Any) -> tuple[Array, ...]:
@@ -92,7 +102,8 @@ def by_batch(
     x = np.moveaxis(wide(input), 1, -1).reshape(-1, input.shape[1])
     inverse = 1 / np.sqrt(x.var(axis=0) + eps)
     y = batch_norm(input, weight, bias, None, None, True, momentum, eps, cudnn_enabled=False)
-    return y, narrow(x.mean(axis=0), input), narrow(inverse, input)
+    kind = np.zeros(0, kind_of_statistics(input, weight, bias))
+    return y, narrow(x.mean(axis=0), kind), narrow(inverse, kind)
 
 
 def batch_norm_impl_index(cudnn_enabled: bool, **given: Any) -> tuple[Array, ...]:

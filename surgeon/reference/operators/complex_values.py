@@ -15,6 +15,7 @@ from surgeon.reference.by_onnx import is_complex
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators import math_norms
 from surgeon.reference.operators.math_reductions import Dims, over
+from surgeon.reference.operators.math_types import reduced
 from surgeon.reference.operators.precision import Array
 from surgeon.reference.operators.shapes import axis_of
 
@@ -73,6 +74,55 @@ def vdot(self: Array, other: Array) -> Array:
     return np.asarray(np.vdot(_wide(self), _wide(other))).astype(self.dtype)
 
 
+def l1_loss(self: Array, target: Array, reduction: int) -> Array:
+    """Of magnitudes, and so real."""
+    apart = np.abs(_wide(self) - _wide(target))
+    return reduced(apart, reduction, np.result_type(self, target).type(0).real.dtype)
+
+
+def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
+    """As it is documented."""
+    found = np.log(over(np.sum, np.exp(_wide(self)), dim, keepdim))
+    return np.asarray(found).astype(self.dtype)
+
+
+def trapezoid(y: Array, dim: int, dx: Any = 1, x: Any = None) -> Array:
+    """All areas added up."""
+    return np.asarray(_areas(y, dim, dx, x).sum(axis=axis_of(dim, y.ndim)).astype(y.dtype))
+
+
+def cumulative_trapezoid(y: Array, dim: int, dx: Any = 1, x: Any = None) -> Array:
+    """As many areas as there are, one after the other."""
+    return np.cumsum(_areas(y, dim, dx, x), axis=axis_of(dim, y.ndim)).astype(y.dtype)
+
+
+def _areas(y: Array, dim: int, dx: Any, x: Any) -> Any:
+    """Between each two neighbours along an axis."""
+    axis = axis_of(dim, y.ndim)
+    wide = np.moveaxis(_wide(y), axis, -1)
+    width = np.asarray(dx) if x is None else np.diff(np.moveaxis(x, axis if x.ndim > 1 else 0, -1))
+    return np.moveaxis((wide[..., 1:] + wide[..., :-1]) / 2 * width, -1, axis)
+
+
+def isclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
+    """By the magnitude of the difference."""
+    a, b = _wide(self), _wide(other)
+    near = np.isfinite(a - b) & (np.abs(a - b) <= atol + np.abs(rtol * b))
+    if equal_nan:
+        near |= np.isnan(a) & np.isnan(b)
+    return np.asarray(near | (a == b))
+
+
+def allclose(**given: Any) -> Array:
+    """Whether it is so everywhere."""
+    return np.asarray(bool(isclose(**given).all()))
+
+
+def float_power(self: Any, exponent: Any) -> Array:
+    """In double precision, whatever it is of."""
+    return np.power(np.asarray(self, np.complex128), np.asarray(exponent, np.complex128))
+
+
 def adjoint(self: Array) -> Array:
     """Turned and conjugated."""
     return np.conj(self) if self.ndim < 2 else np.conj(self.swapaxes(-1, -2))
@@ -98,9 +148,22 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
         name: _single(getattr(np, name))
         for name in (
             *("exp", "log", "log2", "log10", "sqrt", "square", "reciprocal"),
-            *("sin", "cos", "tan", "sinh", "cosh", "tanh"),
+            *("sin", "cos", "tan", "sinh", "cosh", "tanh", "expm1", "log1p", "sinc"),
+            *("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"),
         )
     },
+    **{f"special_{name}": _single(getattr(np, name)) for name in ("expm1", "log1p", "sinc")},
+    **{
+        f"a{name}": _single(getattr(np, f"arc{name}"))
+        for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+    },
+    "l1_loss": l1_loss,
+    "logsumexp": logsumexp,
+    "trapezoid": trapezoid,
+    "cumulative_trapezoid": cumulative_trapezoid,
+    "isclose": isclose,
+    "allclose": allclose,
+    "float_power": float_power,
     "sigmoid": _single(_sigmoid),
     "rsqrt": _single(lambda z: 1 / np.sqrt(z)),
     "exp2": _single(lambda z: np.power(2, z)),

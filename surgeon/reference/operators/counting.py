@@ -17,7 +17,7 @@ from surgeon.reference.operators.precision import Array, Row, is_float, narrow, 
 def bincount(self: Array, weights: Array | None, minlength: int) -> Array:
     if self.ndim != 1 or self.dtype.kind not in "iu" or (self < 0).any():
         raise Unsuited("its input is no row of integers from 0")
-    if weights is None:
+    if weights is None or not self.size:  # PyTorch counts nothing as integers
         return np.bincount(self, minlength=minlength).astype(np.int64)
     found = np.bincount(self, wide(weights) if is_float(weights) else weights, minlength)
     return found.astype(np.float32 if weights.dtype == np.float32 else np.float64)
@@ -171,7 +171,7 @@ def diff(self: Array, n: int, dim: int, prepend: Array | None, append: Array | N
 
 def _norm(x: Array, p: float) -> Any:
     if p == 0:
-        return (x != 0).sum(-1)
+        return np.minimum(np.ceil(np.abs(x)), 1).sum(-1)  # NaN stays
     return np.linalg.norm(x, p, -1)
 
 

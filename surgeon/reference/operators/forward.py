@@ -14,8 +14,6 @@ from surgeon.reference.operators.elements import (
     fake_quantize_observed,
     fake_quantize_where_enabled,
 )
-from surgeon.reference.operators.margins import multilabel_margin_loss
-from surgeon.reference.operators.math_losses import nll_loss
 from surgeon.reference.operators.math_types import cut, real
 from surgeon.reference.operators.precision import Array, Row
 
@@ -29,15 +27,8 @@ def _with_rest(function: Callable[..., Array]) -> Callable[..., Any]:
     return lambda **arguments: (function(**arguments), None)
 
 
-_NLL = "(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index)"
 _RANGE = "int quant_min, int quant_max)"
 _PLAIN: tuple[Row, ...] = (
-    (f"nll_loss_forward{_NLL}", nll_loss),
-    (f"nll_loss2d_forward{_NLL}", nll_loss),
-    (
-        "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction)",
-        multilabel_margin_loss,
-    ),
     ("log_sigmoid_forward(Tensor self)", _log_sigmoid),
     (
         "fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, "

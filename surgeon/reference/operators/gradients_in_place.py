@@ -217,4 +217,12 @@ TABLE: tuple[Row, ...] = (
     (f"max_pool3d_with_indices_backward({_G}{_MAX.format(3)}", _max_pool(3)),
     (f"adaptive_max_pool2d_backward({_G}Tensor self, Tensor indices) -> Tensor", _max_pool(2)),
     (f"adaptive_max_pool3d_backward({_G}Tensor self, Tensor indices) -> Tensor", _max_pool(3)),
+    *(
+        (
+            f"fractional_max_pool{n}d_backward({_G}Tensor self, int[{n}] kernel_size, "
+            f"int[{n}] output_size, Tensor indices) -> Tensor",
+            _max_pool(n),
+        )
+        for n in (2, 3)
+    ),
 )

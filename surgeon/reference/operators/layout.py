@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.math_reductions import median_of_nothing
 from surgeon.reference.operators.math_types import between, common, cut
 from surgeon.reference.operators.precision import Array, Row, is_float, wide
 from surgeon.reference.operators.shapes import axis_of
@@ -195,6 +196,8 @@ _RANKS: dict[str, Callable[[Array], Array]] = {
 
 
 def nanmedian(self: Array) -> Array:
+    if not self.size:
+        return median_of_nothing(self.dtype)
     return cut(_nanmedian_of(self.reshape(-1))[0], self.dtype)
 
 

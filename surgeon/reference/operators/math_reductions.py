@@ -170,9 +170,16 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
     return cut(x if keepdim else x.squeeze(axes), dtype)
 
 
+def median_of_nothing(dtype: Any) -> Array:
+    """What PyTorch fills the result with: NaN, as C makes an integer of it by way of int32."""
+    if dtype.kind in "iu":
+        return np.asarray(np.iinfo(dtype if dtype.itemsize > 2 else np.int32).min).astype(dtype)
+    return np.asarray(np.nan, dtype)
+
+
 def median(self: Array) -> Array:
     if not self.size:
-        raise Unsuited("its input has no elements")
+        return median_of_nothing(self.dtype)
     return median_dim(self.reshape(-1), 0, False)[0]
 
 

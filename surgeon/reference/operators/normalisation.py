@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
-from surgeon.reference.operators.batch_norms import affine, batch_norm
+from surgeon.reference.operators.batch_norms import affine, batch_norm, kind_of_statistics
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
 
 
@@ -71,7 +71,8 @@ def native_group_norm(
     rows = wide(input).reshape(N, group, C * HxW // group)
     y = group_norm(input, group, weight, bias, eps, cudnn_enabled=True)
     inverse = (rows.var(axis=-1) + eps) ** -0.5
-    return y, narrow(rows.mean(axis=-1), input), narrow(inverse, input)
+    kind = np.zeros(0, kind_of_statistics(input, weight, bias))
+    return y, narrow(rows.mean(axis=-1), kind), narrow(inverse, kind)
 
 
 def fused_rms_norm(
@@ -113,7 +114,8 @@ def native_layer_norm(
         y = y * wide(weight)
     if bias is not None:
         y = y + wide(bias)
-    return narrow(y, input), narrow(mean, input), narrow(inverse, input)
+    kind = np.zeros(0, kind_of_statistics(input, weight, bias))
+    return narrow(y, input), narrow(mean, kind), narrow(inverse, kind)
 
 
 def layer_norm(

@@ -88,8 +88,28 @@ def _cut_quotient(a: Array, b: Array) -> Array:
     return np.asarray(found if (first < 0) == (second < 0) else -found, np.int64)
 
 
+def _quotient_and_rest(a: Array, b: Array) -> tuple[Array, Array]:
+    if not b.item():
+        raise Unsuited("a division by 0")
+    kind = np.result_type(a, b) if a.dtype.kind == b.dtype.kind == "f" else np.float64
+    whole = a.dtype.kind == b.dtype.kind == "i"
+    first, second = divmod(a.item(), b.item())
+    return np.asarray(first, np.int64 if whole else kind), np.asarray(
+        second, np.int64 if whole else kind
+    )
+
+
+def _fraction_and_whole(a: Array) -> tuple[Array, Array]:
+    kind = np.float32 if a.dtype == np.float32 else np.float64
+    first, second = math.modf(a.item())
+    return np.asarray(first, kind), np.asarray(second, kind)
+
+
 def _factorial(a: Array) -> Array:
-    return np.asarray(math.factorial(int(a.item())), np.int64)
+    number = int(a.item())
+    if not 0 <= number <= 20:
+        raise Unsuited(f"the factorial of {number} is none, or has more than 64 bits")
+    return np.asarray(math.factorial(number), np.int64)
 
 
 _LOGS: tuple[tuple[str, Callable[[float], float]], ...] = (
@@ -141,4 +161,9 @@ TABLE: tuple[Row, ...] = (
     ("gcd.int(Tensor a, Tensor b) -> int", _divisor),
     ("__round_to_zero_floordiv.int(Tensor a, Tensor b) -> int", _cut_quotient),
     ("factorial.int(Tensor a) -> int", _factorial),
+    *(
+        (f"divmod.{kind}(Tensor a, Tensor b) -> (Scalar, Scalar)", _quotient_and_rest)
+        for kind in ("int", "float", "int_float", "float_int")
+    ),
+    ("modf(Tensor a) -> (float, float)", _fraction_and_whole),
 )

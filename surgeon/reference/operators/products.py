@@ -178,9 +178,9 @@ def linalg_cross(self: Array, other: Array, dim: int) -> Array:
 def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
     difference = np.abs(_wide(x1)[..., :, None, :] - _wide(x2)[..., None, :, :])
     if p == 0:
-        return narrow((difference != 0).sum(-1), x1)
+        return narrow(np.minimum(np.ceil(difference), 1).sum(-1), x1)  # NaN stays
     if np.isinf(p):
-        return narrow(difference.max(-1), x1)
+        return narrow(difference.max(-1, initial=0), x1)
     return narrow((difference**p).sum(-1) ** (1 / p), x1)
 
 

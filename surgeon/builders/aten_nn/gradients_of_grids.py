@@ -1,0 +1,171 @@
+"""Gradients of sampling by a grid: of what is sampled, and of the places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from itertools import product
+from typing import Any, NamedTuple
+
+import onnx_graphsurgeon as gs
+
+from surgeon.builders.aten_nn.gradients_of_layers import given, wanted
+from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.builders.aten_shape.combining import combined_elements
+from surgeon.match import Match
+from surgeon.rewrite import Draft, Refused
+
+_BILINEAR, _ZEROS, _BORDER = 0, 0, 1
+_FAR = 2.0**30  # a place beyond is none that an index could name
+_FIRST_ELEMENTS = 11  # the opset that gathers element by element
+
+
+class _Side(NamedTuple):
+    """One of the two elements beside a place, along one axis; each [N, points].
+
+    Attributes:
+        index: Which it is, brought inside.
+        share: What it has of the value.
+        slope: How its share grows along the axis: -1 or 1.
+        there: Whether it lies inside.
+    """
+
+    index: gs.Tensor
+    share: gs.Tensor
+    slope: int
+    there: gs.Tensor
+
+
+def grid_sampler_backward(draft: Draft, match: Match) -> Any:
+    """`aten.grid_sampler_2d_backward` and `3d`, of linear sampling with zeros or borders around."""
+    c = Call(draft, match.root)
+    x, grid = c.tensor("input"), c.tensor("grid")
+    if c.integer("interpolation_mode") != _BILINEAR:
+        raise Refused("only linear sampling has its gradient here")
+    if c.integer("padding_mode") not in (_ZEROS, _BORDER):
+        raise Refused("of what is reflected there is no gradient here")
+    if c.dtype(x) not in (TYPE.FLOAT, TYPE.DOUBLE):
+        raise Refused("it is neither of single nor of double precision")
+    spatial = c.rank(x) - 2
+    points = c.op("Reshape", _numbers(c, grid), c.ints([0, -1, spatial], "points"))
+    behind = c.op("Reshape", c.args.first(), c.ints([0, 0, -1], "behind"))
+    sides, factors = [], []
+    for axis in range(spatial):  # the last of the grid counts along the first of the input
+        at = c.number(spatial - 1 - axis, TYPE.INT64)
+        place, factor = _place(c, c.op("Gather", points, at, axis=2), c.size(x, axis + 2))
+        sides.append(list(_sides(c, place, c.size(x, axis + 2))))
+        factors.append(factor)
+    corners = list(product(*sides))
+    asked = wanted(c) if c.args.schema.takes("output_mask") else [True, True]
+    first = _of_input(c, x, behind, corners) if asked[0] else None
+    second = None
+    if asked[1]:
+        slopes = _of_places(c, x, behind, corners)
+        turned = [c.op("Mul", *pair) for pair in zip(slopes, factors, strict=True)][::-1]
+        joined = c.concat([c.unsqueeze(t, [2]) for t in turned], 2)
+        second = c.reshape(joined, c.sizes(grid))
+    return given(c, first, second)
+
+
+def _numbers(c: Call, grid: gs.Tensor) -> gs.Tensor:
+    """The grid, with -1 for what is no number or beyond all."""
+    dtype = c.dtype(grid)
+    near = c.op("Less", c.op("Abs", grid), c.number(_FAR, dtype))
+    return c.where(near, grid, c.number(-1, dtype))
+
+
+def _length(c: Call, size: Size | int, dtype: int, less: int = 0) -> gs.Tensor:
+    if isinstance(size, int):
+        return c.number(size - less, dtype)
+    whole = c.op("Reshape", c.cast(size.tensor, dtype), c.ints([], "scalar"))
+    made: gs.Tensor = c.op("Sub", whole, c.number(less, dtype))
+    return made
+
+
+def _place(c: Call, coordinate: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, gs.Tensor]:
+    """Where it lies among the elements, and how that grows with the coordinate."""
+    dtype = c.dtype(coordinate)
+    zero, half, one = (c.number(n, dtype) for n in (0, 0.5, 1))
+    raised, last = c.op("Add", coordinate, one), _length(c, size, dtype, 1)
+    if c.value("align_corners"):
+        factor = c.op("Mul", last, half)
+        place = c.op("Mul", raised, factor)
+    else:
+        factor = c.op("Mul", _length(c, size, dtype), half)
+        place = c.op("Sub", c.op("Mul", raised, factor), half)
+    if c.integer("padding_mode") == _BORDER:
+        moves = c.op("And", c.op("Less", zero, place), c.op("Less", place, last))
+        factor = c.op("Mul", c.cast(moves, dtype), factor)
+        place = c.op("Min", c.op("Max", place, zero), last)
+    return place, factor
+
+
+def _sides(c: Call, place: gs.Tensor, size: Size | int) -> Iterator[_Side]:
+    dtype = c.dtype(place)
+    zero, one, last = c.number(0, dtype), c.number(1, dtype), _length(c, size, dtype, 1)
+    low = c.op("Floor", place)
+    part = c.op("Sub", place, low)
+    for slope in (-1, 1):
+        at = low if slope < 0 else c.op("Add", low, one)
+        outside = c.op("Or", c.op("Less", at, zero), c.op("Less", last, at))
+        there = c.cast(c.op("Not", outside), dtype)
+        index = c.cast(c.op("Min", c.op("Max", at, zero), last), TYPE.INT64)
+        yield _Side(index, c.op("Sub", one, part) if slope < 0 else part, slope, there)
+
+
+def _product(c: Call, *factors: gs.Tensor) -> gs.Tensor:
+    return reduce(lambda a, b: c.op("Mul", a, b), factors)
+
+
+def _index(c: Call, x: gs.Tensor, corner: tuple[_Side, ...]) -> gs.Tensor:
+    """Of an element within its image, all axes in one."""
+    found = corner[0].index
+    for axis, side in enumerate(corner[1:], 3):
+        size = c.size(x, axis)
+        length = c.number(size, TYPE.INT64) if isinstance(size, int) else size.tensor
+        found = c.op("Add", c.op("Mul", found, length), side.index)
+    return found
+
+
+def _of_input(
+    c: Call, x: gs.Tensor, behind: gs.Tensor, corners: list[tuple[_Side, ...]]
+) -> gs.Tensor:
+    """Each corner gets by its share of what comes from behind."""
+    samples, channels, *lengths = c.sizes(x)
+    index = c.concat([_index(c, x, corner) for corner in corners], 1)
+    parts = [
+        c.op(
+            "Mul",
+            behind,
+            c.unsqueeze(_product(c, *(f for s in corner for f in (s.share, s.there))), [1]),
+        )
+        for corner in corners
+    ]
+    source = c.concat(parts, 2)
+    index = c.op("Expand", c.unsqueeze(index, [1]), c.op("Shape", source))
+    zeros = c.filled([samples, channels, c.product(lengths)], 0, c.dtype(x))
+    return c.reshape(combined_elements(c, zeros, index, source, 2, "add"), c.sizes(x))
+
+
+def _of_places(
+    c: Call, x: gs.Tensor, behind: gs.Tensor, corners: list[tuple[_Side, ...]]
+) -> list[gs.Tensor]:
+    """Along each axis: each corner's value, by what comes from behind and its share's slope."""
+    if c.opset < _FIRST_ELEMENTS:
+        raise Refused("the gradient of its grid needs opset 11")
+    flat = c.op("Reshape", x, c.ints([0, 0, -1], "flat"))
+    totals: list[gs.Tensor | None] = [None] * len(corners[0])
+    for corner in corners:
+        index = c.op("Expand", c.unsqueeze(_index(c, x, corner), [1]), c.op("Shape", behind))
+        value = c.op("Mul", c.op("GatherElements", flat, index, axis=2), behind)
+        value = c.op("ReduceSum", value, c.ints([1], "axes"), keepdims=0)
+        value = _product(c, value, *(side.there for side in corner))
+        for axis, mine in enumerate(corner):
+            others = (side.share for side in corner if side is not mine)
+            term = _product(c, value, *others)
+            total = totals[axis]
+            if total is None:
+                totals[axis] = c.op("Neg", term) if mine.slope < 0 else term
+            else:
+                totals[axis] = c.op("Sub" if mine.slope < 0 else "Add", total, term)
+    return [total for total in totals if total is not None]
