@@ -23,10 +23,12 @@ def given(c: Call, *made: gs.Tensor | None) -> tuple[gs.Tensor, ...]:
     Raises:
         Refused: That is read.
     """
-    first = next(t for t in made if t is not None)
+    first = next((t for t in made if t is not None), None)
     for tensor, output in zip(made, c.node.outputs, strict=False):
         if tensor is None and parts.is_read(c.draft, output):
             raise Refused(f"`{output.name}` is read, which `output_mask` leaves out")
+    if first is None:
+        raise Refused("`output_mask` leaves all of it out")
     return tuple(first if t is None else t for t in made)
 
 
