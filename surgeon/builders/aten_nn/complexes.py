@@ -362,6 +362,7 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     **dict.fromkeys(_STANDARD, moves.in_standard),
     **dict.fromkeys(_MATRICES, moves.of_matrices),
     **dict.fromkeys(_BILINEAR, moves.bilinear),
+    **dict.fromkeys(("einsum", "Einsum"), products.contracted),
     "linear": moves.linear,
     **dict.fromkeys(("addmm", "baddbmm"), moves.added_product),
     **dict.fromkeys(("addcmul", "addcdiv"), moves.added_elements),
