@@ -12,6 +12,7 @@ from surgeon.arguments import bind, maker_of_list
 from surgeon.builders import parts
 from surgeon.builders.aten_nn import complex_arithmetic as arithmetic
 from surgeon.builders.aten_nn import complex_functions as functions
+from surgeon.builders.aten_nn import complex_matrices as matrices
 from surgeon.builders.aten_nn import complex_moves as moves
 from surgeon.builders.aten_nn import complex_products as products
 from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, only
@@ -369,6 +370,8 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     "lerp": moves.between,
     "linalg_solve": moves.solved,
     **dict.fromkeys(_INVERSES, moves.inverted),
+    **dict.fromkeys(("linalg_cholesky", "linalg_cholesky_ex", "cholesky"), matrices.factor),
+    **dict.fromkeys(("linalg_pinv", "pinverse"), matrices.pseudo_inverse),
     "Concat": moves.end_to_end,
     **dict.fromkeys(moves.PLACES, moves.same),
 }
