@@ -253,15 +253,19 @@ def _aligned(
     logs, labels = (shapes.get(name, ()) for name in node.input[:2])
     if place == 1:
         blank = scalars.get(node.input[4], 0) if len(node.input) > 4 else 0
-        return Bound(int(blank == 0), _size(logs, -1))
+        classes = _size(logs, -1)
+        if isinstance(classes, int) and 0 < blank == classes - 1:
+            return Bound(0, blank)
+        return Bound(int(blank == 0 and classes != 1), classes)
     if place == 2:
         steps = _size(logs, 0)
         return Bound((steps + 1) // 2, steps + 1) if isinstance(steps, int) else Bound(1, steps)
     longest = _size(labels, -1)
     if len(labels) == 1 and len(logs) == 3:  # of all texts, one behind the other
-        texts = logs[1]
-        known = isinstance(texts, int) and isinstance(longest, int) and texts
-        longest = longest // texts if known else 1  # type: ignore[operator]
+        texts, each = logs[1], 1
+        if isinstance(texts, int) and isinstance(longest, int):
+            each = longest // max(texts, 1)
+        longest = each
     return Bound(0, longest + 1 if isinstance(longest, int) else longest)
 
 
