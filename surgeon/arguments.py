@@ -264,10 +264,13 @@ def _fit(
 
 
 def _gives_other(schema: Schema, node: gs.Node) -> bool:
-    """Whether an overload of `max` and `min` gives more or fewer values than the node has.
+    """Whether the count of a node's values is that of another overload.
 
-    PyTorch writes every argument of a call: `max(x, dim)` has a third, and indices as well.
+    PyTorch writes every argument of a call: `max(x, dim)` has a third, and indices as well; of the
+    overloads of `gradient` one has three.
     """
+    if schema.name == "gradient" and len(node.inputs) == 3:
+        return len(schema.parameters) != 3
     if schema.name not in ("max", "min") or len(node.inputs) != 2:
         return False
     return (len(node.outputs) == 2) == (schema.overload == "other")

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from ml_dtypes import finfo
 
 Array = np.ndarray[Any, Any]
 
@@ -33,6 +34,18 @@ def pivoted(values: Array) -> Array:
     made[..., at, at] = 0
     made[..., at, (at + 1) % low] += 1 + at / low
     return made
+
+
+def multiplied(values: Array) -> Array:
+    """Floats no larger than that the product of as many as lie along any axis is finite.
+
+    In which order they are multiplied decides whether an infinity meets a zero.
+    """
+    if values.dtype.kind in "iubO":
+        return values
+    most = float(finfo(values.dtype).max) / 2  # type: ignore[no-untyped-call]
+    end = most ** (1 / max(1, *values.shape, 1))
+    return np.clip(values, -end, end).astype(values.dtype)
 
 
 def one_true(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:

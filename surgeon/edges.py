@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from ml_dtypes import finfo
 
-from surgeon.arranged import alternating, definite, one_true, ordered, pivoted
+from surgeon.arranged import alternating, definite, multiplied, one_true, ordered, pivoted
 from surgeon.facts import Fact
 from surgeon.facts.fact import BOOL, INTEGERS, STRING, Array
 
@@ -107,6 +107,7 @@ _OF_SUMS_OF_PRODUCTS = re.compile(
 _NOT_OF_HUGE = re.compile(
     r"^LRN$|fmod|remainder|floor_divide|div_floor|cumprod|special_shifted_chebyshev_polynomial_[tuvw]"
 )
+OF_RUNNING_PRODUCTS = frozenset({"cumprod", "CumProd"})
 # Operators that leave it open which of two zeros they give.
 _LEAVES_SIGNS = re.compile(
     r"(?i)max|min|clip|clamp|relu|sum|mean|pool|mul|gemm|conv|sort|topk|where|mask|solve|diag|unique"
@@ -222,6 +223,7 @@ class Drawing:
         beside: Further edge values.
         levels: By name, the middle and the deviation of normal numbers that are rounded to levels.
         ranges: By name, from where and below what an integer is a place, or a length.
+        products: Whether floats are multiplied with as many as lie along an axis.
     """
 
     drawn: Mapping[str, tuple[Fact, tuple[int, ...]]]
@@ -231,6 +233,7 @@ class Drawing:
     beside: Sequence[float] = ()
     levels: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    products: bool = False
 
     def feeds(self) -> dict[str, Array]:
         """The inputs."""
@@ -239,6 +242,8 @@ class Drawing:
             name: draw(source, fact, shape, self.style, self.beside, self.ranges.get(name))
             for name, (fact, shape) in self.drawn.items()
         }
+        if self.products:
+            made = {name: multiplied(array) for name, array in made.items()}
         for name in self.levels.keys() & made.keys():
             middle, deviation = self.levels[name]
             made[name] = (made[name] * deviation + middle).astype(made[name].dtype)

@@ -205,6 +205,8 @@ for kind in (0, 1, 2):
     rest = [STEPS, np.array([4, 2, 0]), 0, kind, False]
     add("ctc_loss.Tensor", LOGS, LABELS, *rest, throughout=True)
     add("ctc_loss.Tensor", BARRED, LABELS, *rest, throughout=True)
+    rest = [np.array([9, 0, 0]), np.array([4, 2, 0]), 0, kind, kind == 1]
+    add("ctc_loss.Tensor", LOGS, LABELS, *rest, throughout=True)
     rest = [[9, 8, 2], [3, 2, 1], 0, kind, False]
     add("ctc_loss.IntList", LOGS, LABELS.reshape(-1)[:6], *rest)
     short = [np.array([[1, 1, 1, 2]] * 3), np.array([3, 3, 3]), np.array([4, 2, 3])]

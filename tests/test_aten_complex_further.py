@@ -154,3 +154,31 @@ def test_a_product_along_an_axis_of_a_single_value(operator: str) -> None:
         aten(operator, ["a", "dim"], "d", "dim_int" * (operator == "prod")),
     ]
     of_values([*nodes, aten("view_as_real", ["d"], "y")], {"z": Z[0, 0]})
+
+
+EQUATIONS = ("ka,bkl,la->ba", "bki,bij,blj->bkl", "ij,jk,kl,li", "...i,...j,ij->...", "ij,kl,ij->l")
+SHAPES: dict[str, int] = {"a": 3, "b": 2, "k": 4, "l": 5, "i": 3, "j": 2}
+
+
+@pytest.mark.parametrize("standard", [False, True])
+@pytest.mark.parametrize("equation", [*EQUATIONS, "ii->i", "bij->ji"])
+def test_sums_of_products_of_any_number_of_values(equation: str, standard: bool) -> None:
+    terms = equation.partition("->")[0].split(",")
+    names = [f"v{n}" for n in range(len(terms))]
+    feeds, nodes = {}, []
+    for name, term in zip(names, terms, strict=True):
+        sizes = [SHAPES[label] for label in term.replace("...", "b")]
+        if name == "v1" and len(terms) == 3:  # beside complex ones a real one
+            feeds["real" if not standard else name] = normal(*sizes)
+            if not standard:  # PyTorch wants one dtype
+                nodes += [constant("kind", 9), aten("to", ["real", "kind"], name, "dtype")]
+            continue
+        feeds[f"{name}.pairs"] = normal(*sizes, 2)
+        nodes.append(aten("view_as_complex", [f"{name}.pairs"], name))
+    if standard:
+        nodes.append(helper.make_node("Einsum", names, ["d"], equation=equation))
+    else:
+        nodes.append(helper.make_node("Constant", [], ["equation"], value_string=equation))
+        nodes.append(helper.make_node("ListConstruct", names, ["list"], domain="prim"))
+        nodes.append(aten("einsum", ["equation", "list"], "d"))
+    agree([*nodes, aten("view_as_real", ["d"], "y")], feeds, 17)

@@ -180,6 +180,11 @@ for order in (1, 2):
     add("gradient.array", X, [-1], order, **LISTED)
     add("gradient.scalarrayint", X, [2, 1, 3], None, order, **LISTED)
     add("gradient.scalarrayarray", X, [2, 5], [2, 1], order, **LISTED)
+    for places in ("f", "d", "q"):
+        line = np.array([0, 1, 3, 4, 7, 8, 11, 12][: X.shape[1]], places)
+        add("gradient.tensorarrayint", X, [line], 1, order, **LISTED)
+        add("gradient.tensorarrayint", INTS[:, :4], [line], 1, order, **LISTED)
+    add("gradient.tensorarrayint", X.astype("d"), [line], 1, order, **LISTED)
 # bins
 EVEN = np.round(X * 4) / 4
 for density in (False, True):

@@ -12,6 +12,7 @@ from trials import F32, attempt
 from truth import model_of
 
 import surgeon
+from surgeon.arranged import multiplied
 from surgeon.authoring import rule
 from surgeon.match import Match
 from surgeon.recipe import Rule
@@ -231,3 +232,38 @@ def test_what_runs_is_not_made_what_the_runtime_has_no_kernel_of() -> None:
 def neg_by_sub_of_doubles(draft: Draft, match: Match) -> Any:
     """0 less a number is its opposite."""
     return draft.op("Sub", draft.constant(np.zeros((), np.float64)), match.values["x"])
+
+
+RUNNING_PRODUCT = """<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+g (float[20,n] x) => (float[20,n] y) <int64 axis = {-1}> {
+    y = org.pytorch.aten.ATen <operator = "cumprod", overload_name = ""> (x, axis, )
+}"""
+
+
+def test_running_products_over_a_long_axis_are_compared_where_no_product_is_infinite() -> None:
+    """Of infinite products of blocks, and zeros in front of them, one side alone is NaN."""
+    result = surgeon.apply(onnx.parser.parse_model(RUNNING_PRODUCT), "aten")
+    assert not result.report.refusals
+    assert not result.report.after.keys() & {"aten.cumprod"}
+    values = np.array([[3e4, -300, 0.0, 0.5] * 25], F32)
+    end = multiplied(values).max()
+    assert 2 < end < 3
+    assert (np.abs(multiplied(values)[0, :4]) == np.array([end, end, 0.0, 0.5], F32)).all()
+    assert np.isfinite(np.cumprod(np.abs(multiplied(values[values != 0])))).all()
+    assert (multiplied(values[:, :4]) == values[:, :4]).all()
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_running_product_that_is_wrong_at_zeros_alone_is_still_refused(wrong: bool) -> None:
+    @rule("y = aten.cumprod (x, *rest)", exact="rounding")
+    def of_two(draft: Draft, match: Match) -> Any:
+        x = match.values["x"]
+        a, b = (draft.op("Slice", x, *map(draft.constant, ([n], [n + 1], [1]))) for n in (0, 1))
+        product = draft.op("Mul", a, b)
+        if wrong:
+            product = draft.op("Div", draft.op("Mul", product, b), b)
+        return draft.op("Concat", a, product, axis=1)
+
+    model = onnx.parser.parse_model(RUNNING_PRODUCT.replace("[20,n]", "[n,2]"))
+    report = surgeon.apply(model, of_two, allow=["leftover"]).report
+    assert (bool(report.refusals), report.fired.total()) == (wrong, 0 if wrong else 1)

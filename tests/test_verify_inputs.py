@@ -9,6 +9,7 @@ import onnx
 import pytest
 from verdicts import parse
 
+import surgeon
 from surgeon.errors import RecipeError
 from surgeon.verify import Verdict, verify
 from surgeon.verify.differing import differing_feeds
@@ -232,3 +233,36 @@ def test_inputs_on_which_there_are_numbers_are_preferred() -> None:
     assert not any(
         o.weak == "it holds no finite number" for c in verdict.comparisons for o in c.outputs
     )
+
+
+ALIGNED = """<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+g (float[b,9,5] x, int64[b,3] labels, int64[b] steps, int64[b] lengths) => (float[b] y)
+<int64 zero = {0}, bool no = {0}> {
+    p = LogSoftmax <axis = 2> (x)
+    t = Transpose <perm = [1, 0, 2]> (p)
+    y = org.pytorch.aten.ATen <operator = "ctc_loss", overload_name = "Tensor">
+        (t, labels, steps, lengths, zero, zero, no)
+}"""
+
+
+def test_labels_and_lengths_of_texts_are_within_what_they_count() -> None:
+    model = onnx.parser.parse_model(ALIGNED)
+    found = bounds(model, required_inputs(model))
+    known = {name: (bound.low, bound.high) for name, bound in found.items()}
+    assert known == {"labels": (1, 5), "steps": (5, 10), "lengths": (0, 4)}
+    result = surgeon.apply(model, "aten")
+    assert not result.report.refusals
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent"
+
+
+def test_labels_of_texts_one_behind_the_other_suffice_for_all() -> None:
+    text = ALIGNED.replace("int64[b,3]", "int64[7]").replace("[b", "[2")
+    model = onnx.parser.parse_model(
+        text.replace("zero, zero, no", "last, zero, no").replace(
+            "int64 zero = {0}", "int64 zero = {0}, int64 last = {4}"
+        )
+    )
+    found = bounds(model, required_inputs(model))
+    known = {name: (bound.low, bound.high) for name, bound in found.items()}
+    assert known == {"labels": (0, 4), "steps": (5, 10), "lengths": (0, 4)}

@@ -57,14 +57,23 @@ def _check_readers(draft: Draft, cut: gs.Tensor, first: list[Cut], rank: int | N
     if len(cut.outputs) > 1 and {axis for *_, axis, _ in first} & {axis for *_, axis, _ in bounds}:
         raise Refused("several cut the same axis once more")
     gaps = all(step != 1 for *_, step in bounds)
-    if len(cut.outputs) > 1 and not gaps and not _overlap(bounds):
+    if len(cut.outputs) > 1 and not gaps and not _overlap(draft, cut, bounds):
         raise Refused("several Slices without gaps may be one Split")
 
 
-def _overlap(cuts: Sequence[Cut]) -> bool:
-    """Whether two of these share an element, so that no Split gives both."""
-    spans = sorted((axis, *c) for *c, axis, step in cuts if step == 1 and 0 <= c[0] < c[1])
-    return any(a[0] == b[0] and b[1] < a[2] for a, b in itertools.pairwise(spans))
+def _overlap(draft: Draft, tensor: gs.Tensor, cuts: Sequence[Cut]) -> bool:
+    """Whether two of these share an element, so that no Split gives both.
+
+    Where the length is not known, what ends at a place from the end goes on as far as is asked: all
+    but the first and all but the last elements share some at every length but one.
+    """
+    spans = []
+    for part in cuts:
+        start, end, step = _from_front(draft, tensor, part)
+        end = end if end >= 0 else _LARGEST
+        if step == 1 and 0 <= start < end:
+            spans.append((part[2], start, end))
+    return any(a[0] == b[0] and b[1] < a[2] for a, b in itertools.pairwise(sorted(spans)))
 
 
 def bounds_of(draft: Draft, node: gs.Node, rank: int | None) -> list[Cut]:

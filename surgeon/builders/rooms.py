@@ -128,6 +128,7 @@ _HELD: Mapping[str, str] = {
         "grid_sample_as_gathers kernel_with_zeros line_as_row max_pool_gathered"
     ),
     "ratios": "ratio_of_sizes",
+    "real_matrices": "aten_linalg",
     "reductions": (
         "mean_times_count pooled_before_view reduced_axes reduced_before_view sum_as_mean "
         "two_axes_at_a_time"
@@ -196,7 +197,6 @@ _HELD: Mapping[str, str] = {
 ROOMS: Mapping[str, str] = {name: room for room, names in _HELD.items() for name in names.split()}
 # Rooms of families, each with a table of its own.
 FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "aten_linalg": tuple("aten_linalg".split()),
     "aten_math": tuple("aten_math fake_quantize_as_pair observer_as_off".split()),
     "aten_quantized": tuple(
         "chosen_scale dequantized_apart quantized_apart quantized_read".split()
@@ -266,8 +266,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "adaptive_avg_pool_computed adaptive_max_pool_computed adaptive_max_pool_indices "
         "affine_grid_generator attention_backward attention_forward attention_with_sums "
         "attention_with_weights avg_pool batch_norm batch_norm_backward col2im "
-        "convolution_backward embedding_bag fft_c2r fft_irfft fractional_max_pool grid_sampler "
-        "grid_sampler_backward "
+        "convolution_backward eigenvectors_of_complex embedding_bag fft_c2r fft_irfft "
+        "fractional_max_pool grid_sampler grid_sampler_backward "
         "group_norm group_norm_backward gru_cell im2col instance_norm interpolate istft "
         "layer_norm layer_norm_backward lstm_cell max_pool max_unpool native_batch_norm "
         "native_group_norm native_layer_norm native_multi_head_attention old_fft "

@@ -90,6 +90,8 @@ def decode(node: onnx.NodeProto) -> Call:
     values = len(node.input) + len(arguments), len(node.output)
     if operator in ("max", "min") and values == (2, 1):
         overload = "other"  # over a dim there are a third argument and a second output
+    if operator == "gradient" and values[0] == 3:
+        overload = overload or "array"  # PyTorch writes every argument: the others have four
     return Call(operator, overload, arguments)
 
 

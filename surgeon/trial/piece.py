@@ -150,7 +150,8 @@ class Piece:
             beside = (self.least,)
         levels = suited.levels(self._reads(), self.constants) if style == NORMAL else {}
         within = ranges(self.places, {name: shape for name, (_, shape) in drawn.items()})
-        return Drawing(drawn, self.known(point), style, seed, beside, levels, within)
+        products = style != NORMAL and any(n.op in edges.OF_RUNNING_PRODUCTS for n in self.nodes)
+        return Drawing(drawn, self.known(point), style, seed, beside, levels, within, products)
 
     def _defined(self, point: Mapping[str, int]) -> None:
         """Refuse sizes at which onnxruntime runs the original, and ONNX says nothing of it.

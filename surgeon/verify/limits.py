@@ -49,9 +49,10 @@ _INDICES: Mapping[tuple[str, int], tuple[int, int | None]] = {
 _OFFSETS = frozenset({("embedding_bag", 2)})  # 0 is in order, whatever the bags hold
 _MOST_MARKS = 8  # of one input
 FREE = (0, 3)  # where nothing bounds an integer
-_SCALED = frozenset({"Identity", "Cast", "DequantizeLinear"})
+_SCALED = frozenset({"Identity", "Cast", "DequantizeLinear", "LogSoftmax", "log_softmax"})
 _OF_TABLES = _SCALED | {"Mul", "Div", "Add", "Sub"}  # what weights in few bits go through
 _LENGTHS = frozenset({("LSTM", 4), ("GRU", 4), ("RNN", 4), ("ReverseSequence", 1)})
+_ALIGNING = frozenset({"ctc_loss", "_ctc_loss"})
 _WHOLE = (onnx.TensorProto.INT32, onnx.TensorProto.INT64, onnx.TensorProto.BOOL)
 
 Dim = int | str
@@ -128,11 +129,16 @@ def _shapes(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, tuple[
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
             value = constant_value(node)
             shapes[node.output[0]] = value.shape if isinstance(value, np.ndarray) else ()
-        elif node.op_type in _OF_TABLES and all(name in shapes for name in node.input if name):
-            dims = [shapes[name] for name in node.input if name]
-            if node.op_type in _SCALED:
-                dims = dims[:1]
-            shapes[node.output[0]] = _joined(dims)
+        elif node.op_type == "Transpose" and node.input[0] in shapes:
+            dims = shapes[node.input[0]]
+            perm = next((list(a.ints) for a in node.attribute if a.name == "perm"), [])
+            if sorted(perm) == list(range(len(dims))):
+                shapes[node.output[0]] = tuple(dims[axis] for axis in perm)
+        elif _operator(node) in _OF_TABLES and all(name in shapes for name in node.input if name):
+            operands = [shapes[name] for name in node.input if name]
+            if _operator(node) in _SCALED:
+                operands = operands[:1]
+            shapes[node.output[0]] = _joined(operands)
     return shapes
 
 
@@ -233,6 +239,34 @@ def _limits(
         yield Bound(1, shape[_steps(node, scalars)] if len(shape) > 1 else 2, falls=True)
     elif (operator, place) in _OFFSETS:
         yield Bound(0, 1)
+    elif operator in _ALIGNING and 0 < place < 4:
+        yield _aligned(node, place, shapes, scalars)
+
+
+def _aligned(
+    node: onnx.NodeProto,
+    place: int,
+    shapes: Mapping[str, tuple[Dim, ...]],
+    scalars: Mapping[str, int],
+) -> Bound:
+    """Labels that are no blanks, and lengths of which most leave room for a text."""
+    logs, labels = (shapes.get(name, ()) for name in node.input[:2])
+    if place == 1:
+        blank = scalars.get(node.input[4], 0) if len(node.input) > 4 else 0
+        classes = _size(logs, -1)
+        if isinstance(classes, int) and 0 < blank == classes - 1:
+            return Bound(0, blank)
+        return Bound(int(blank == 0 and classes != 1), classes)
+    if place == 2:
+        steps = _size(logs, 0)
+        return Bound((steps + 1) // 2, steps + 1) if isinstance(steps, int) else Bound(1, steps)
+    longest = _size(labels, -1)
+    if len(labels) == 1 and len(logs) == 3:  # of all texts, one behind the other
+        texts, each = logs[1], 1
+        if isinstance(texts, int) and isinstance(longest, int):
+            each = longest // max(texts, 1)
+        longest = each
+    return Bound(0, longest + 1 if isinstance(longest, int) else longest)
 
 
 def _steps(node: onnx.NodeProto, scalars: Mapping[str, int]) -> int:

@@ -1,12 +1,10 @@
-"""Builders of the recipe `aten-linalg`: linear algebra of small matrices, step by step."""
+"""What the recipe `aten-linalg` puts in the place of operators: small matrices, step by step."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from surgeon.builders.aten_linalg import factors, packed, powers, singular, solving, vectors
+from surgeon.builders.aten_linalg import factors, packed, powers, singular, solving
 from surgeon.builders.aten_shape.call import Call
-from surgeon.match import Match
-from surgeon.rewrite import Draft, Refused
 
 LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     **factors.LOWERINGS,
@@ -27,27 +25,3 @@ HOPELESS: Mapping[str, str] = {
         "its pivots are blocks of one or two rows, in LAPACK's packing; `linalg_solve` needs none",
     ),
 }
-
-
-def aten_linalg(draft: Draft, match: Match, *, outputs: int = 1, with_vectors: bool = False) -> Any:
-    """An ATen operator as its lowering here says.
-
-    Args:
-        draft: The writer of the replacement.
-        match: The node.
-        outputs: How many the rule names.
-        with_vectors: Whether singular vectors and eigenvectors are among them.
-    """
-    operator = match.root.op
-    if operator in HOPELESS:
-        raise Refused(
-            f"{HOPELESS[operator]}; compute it outside the model, or train the model to do without"
-        )
-    lowerings = vectors.LOWERINGS if with_vectors else LOWERINGS
-    made = lowerings[operator](Call(draft, match.root))
-    if not isinstance(made, tuple):
-        return made
-    return (*made, *made[:1] * (outputs - len(made)))
-
-
-TABLE: Mapping[str, Callable[..., Any]] = {"aten_linalg": aten_linalg}

@@ -2,13 +2,16 @@
 
 A V = B, of which no two columns lie towards each other: their lengths are the singular values. In a
 turn each column meets one other, as in a tournament; after N - 1 turns each met all (a sweep).
+
+Complex columns are real ones of twice the length, the real parts above the imaginary ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
@@ -18,7 +21,7 @@ from surgeon.builders.aten_shape.order import topk
 from surgeon.builders.bench import Bench
 from surgeon.builders.scalar_types import finfo
 from surgeon.builders.turns import in_turns
-from surgeon.rewrite import Draft
+from surgeon.rewrite import Draft, Refused
 
 LARGEST_TURNED = 128  # columns; each sweep is as many turns
 # Sweeps after which random, graded, clustered and rank-deficient matrices of 128 columns, and
@@ -41,8 +44,10 @@ class Orthogonal(NamedTuple):
     scale: gs.Tensor
 
 
-def orthogonal_columns(c: Call, a: gs.Tensor, *, basis: bool) -> Orthogonal:
-    """The columns of A, rotated until they are orthogonal."""
+def orthogonal_columns(
+    c: Call, a: gs.Tensor, *, basis: bool, is_complex: bool = False
+) -> Orthogonal:
+    """The columns of A, rotated until they are orthogonal; complex ones are of known sizes."""
     high = m.side(c, a, -2, LARGEST_TURNED)
     wide = m.side(c, a, -1, LARGEST_TURNED)
     rank, dtype = c.rank(a), c.dtype(a)
@@ -59,8 +64,9 @@ def orthogonal_columns(c: Call, a: gs.Tensor, *, basis: bool) -> Orthogonal:
     scale = c.op("Add", scale, c.cast(c.is_nought(scale), dtype))
     state = [c.op("Div", a, scale)]
     if basis:
-        state.append(_with_zeros(c, m.identity(c, a, wide, wide), spare, rank - 1))
-    found = _swept(c, state, full)
+        below = c.mul(wide, 2) if is_complex else wide
+        state.append(_with_zeros(c, m.identity(c, a, below, wide), spare, rank - 1))
+    found = _swept(c, state, full, is_complex=is_complex)
     return Orthogonal(found[0], found[1] if basis else None, scale)
 
 
@@ -72,16 +78,20 @@ def _with_zeros(c: Call, x: gs.Tensor, count: Size | int, axis: int) -> gs.Tenso
     return c.concat([x, c.filled(sizes, 0, c.dtype(x))], axis)
 
 
-def _swept(c: Call, state: list[gs.Tensor], full: Size | int) -> list[gs.Tensor]:
+def _swept(
+    c: Call, state: list[gs.Tensor], full: Size | int, *, is_complex: bool
+) -> list[gs.Tensor]:
     sweeps = _SWEEPS[c.dtype(state[0])]
     half, turns = c.div(full, 2), c.mul(c.sub(full, 1), sweeps)
     numbers = range(turns) if isinstance(turns, int) else m.places(c, turns)
     order = None if full == 2 else _next_places(c, full, half)
+    sides = [c.size(x, c.rank(x) - 2) for x in state] if is_complex else []
 
     def step(draft: Draft, given: list[gs.Tensor], number: gs.Tensor) -> list[gs.Tensor]:
         b = Bench(draft)
         last = b.rank(given[0]) - 1
         pairs = [(b.slice(x, last, 0, half), b.slice(x, last, half, full)) for x in given]
+        pairs = _in_phase(b, pairs, sides) if is_complex else pairs
         sine, half_tangent = _angles(b, *pairs[0])
         made = []
         for (
@@ -98,21 +108,59 @@ def _swept(c: Call, state: list[gs.Tensor], full: Size | int) -> list[gs.Tensor]
     return in_turns(c.draft, state, numbers, step)
 
 
+_Pairs = list[tuple[gs.Tensor, gs.Tensor]]
+
+
+def _in_phase(b: Bench, pairs: _Pairs, sides: Sequence[Size | int]) -> _Pairs:
+    """Right columns turned by phases, so that their products with the left ones are real."""
+    left, right = pairs[0]
+    turned = [_by_minus_i(b, other, side) for (_, other), side in zip(pairs, sides, strict=True)]
+    real, imaginary = _dot(b, left, right), _dot(b, left, turned[0])
+    length = b.op("Sqrt", b.op("Add", b.op("Mul", real, real), b.op("Mul", imaginary, imaginary)))
+    dtype = b.dtype(left)
+    one, zero = b.number(1, dtype), b.number(0, dtype)
+    tiny = b.number(finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).tiny, dtype)
+    apart = b.op("Less", length, tiny)
+    length = b.op("Where", apart, one, length)
+    cosine = b.op("Where", apart, one, b.op("Div", real, length))
+    sine = b.op("Where", apart, zero, b.op("Div", imaginary, length))
+    return [
+        (first, b.op("Add", b.op("Mul", cosine, second), b.op("Mul", sine, other)))
+        for (first, second), other in zip(pairs, turned, strict=True)
+    ]
+
+
+def _by_minus_i(b: Bench, x: gs.Tensor, side: Size | int) -> gs.Tensor:
+    """-i times complex columns: the imaginary parts above the real ones turned round."""
+    if not isinstance(side, int):
+        raise Refused("the size of its complex matrices is known at run time only")
+    half = side // 2
+    order = b.ints([*range(half, side), *range(half)], "order")
+    signs = np.repeat([1, -1], half)[:, None]
+    kind = onnx.helper.tensor_dtype_to_np_dtype(b.dtype(x))
+    swapped = b.op("Gather", x, order, axis=b.rank(x) - 2)
+    made: gs.Tensor = b.op("Mul", swapped, b.draft.constant(signs.astype(kind), "signs"))
+    return made
+
+
+def _dot(b: Bench, p: gs.Tensor, q: gs.Tensor) -> gs.Tensor:
+    """The products of columns, each with its other, [..., 1, N]."""
+    axes = b.ints([b.rank(p) - 2], "axes")
+    made: gs.Tensor = b.op("ReduceSum", b.op("Mul", p, q), axes, keepdims=1)
+    return made
+
+
 def _angles(b: Bench, left: gs.Tensor, right: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor]:
     """Sine, and tangent of half, of the smaller angle by which two columns become orthogonal."""
-    dtype, axes = b.dtype(left), b.ints([b.rank(left) - 2], "axes")
+    dtype = b.dtype(left)
     kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
     one, zero = b.number(1, dtype), b.number(0, dtype)
 
-    def dot(p: gs.Tensor, q: gs.Tensor) -> gs.Tensor:
-        made: gs.Tensor = b.op("ReduceSum", b.op("Mul", p, q), axes, keepdims=1)
-        return made
-
-    both = dot(left, right)
+    both = _dot(b, left, right)
     tiny = b.number(finfo(kind).tiny, dtype)
     apart = b.op("Less", b.op("Abs", both), tiny)  # already; nothing is divided by 0
     twice = b.op("Where", apart, one, b.op("Add", both, both))
-    ratio = b.op("Div", b.op("Sub", dot(right, right), dot(left, left)), twice)
+    ratio = b.op("Div", b.op("Sub", _dot(b, right, right), _dot(b, left, left)), twice)
     length = b.op("Sqrt", b.op("Add", b.op("Mul", ratio, ratio), one))
     sign = b.op("Where", b.op("Less", ratio, zero), b.number(-1, dtype), one)
     tangent = b.op("Div", sign, b.op("Add", b.op("Abs", ratio), length))

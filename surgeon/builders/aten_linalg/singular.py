@@ -87,7 +87,7 @@ def _condition(c: Call) -> gs.Tensor:
 _ENDS = ("Max", "Min")
 
 
-def _cut(c: Call, a: gs.Tensor, largest: gs.Tensor) -> gs.Tensor:
+def cut(c: Call, a: gs.Tensor, largest: gs.Tensor) -> gs.Tensor:
     """The greatest singular value that counts as 0, for each matrix or for all.
 
     Args:
@@ -120,8 +120,8 @@ def _cut(c: Call, a: gs.Tensor, largest: gs.Tensor) -> gs.Tensor:
         if absolute is not None:
             zero = c.number(0, dtype)
             share = c.op("Where", c.op("Less", zero, absolute), zero, share)
-    cut = c.op("Mul", share, largest)
-    return cut if absolute is None else c.op("Max", absolute, cut)
+    told = c.op("Mul", share, largest)
+    return told if absolute is None else c.op("Max", absolute, told)
 
 
 def _rounding(c: Call, a: gs.Tensor) -> gs.Tensor:
@@ -135,14 +135,15 @@ def _rounding(c: Call, a: gs.Tensor) -> gs.Tensor:
     return made
 
 
-def _is_symmetric(c: Call) -> bool:
+def is_symmetric(c: Call) -> bool:
+    """Whether the node says that its matrices are: the lower triangle is read."""
     names = ("hermitian", "symmetric")
     return any(c.args.schema.takes(n) and bool(c.value(n)) for n in names)
 
 
 def _rank(c: Call) -> gs.Tensor:
     a = c.args.first()
-    a = r.symmetric(c, a, upper=False) if _is_symmetric(c) else a
+    a = r.symmetric(c, a, upper=False) if is_symmetric(c) else a
     values = r.singular_values(c, a)
     return _counted(c, a, values)
 
@@ -152,7 +153,7 @@ def _counted(c: Call, a: gs.Tensor, values: gs.Tensor) -> gs.Tensor:
     last = c.rank(values) - 1
     filled = c.concat([values, c.filled([*c.sizes(values)[:-1], 1], 0, c.dtype(a))], last)
     largest = c.slice(filled, last, 0, 1)  # of none it is 0
-    above = c.cast(c.op("Less", _cut(c, a, largest), values), TYPE.INT64)
+    above = c.cast(c.op("Less", cut(c, a, largest), values), TYPE.INT64)
     made: gs.Tensor = c.op("ReduceSum", above, c.ints([last], "axes"), keepdims=0)
     return made
 
@@ -170,10 +171,10 @@ def pseudo_inverse(c: Call, a: gs.Tensor) -> gs.Tensor:
     scale = c.squeeze(found.scale, [rank - 1])
     sizes = c.op("Mul", values, scale)
     largest = c.op("ReduceMax", sizes, c.ints([last], "axes"), keepdims=1)
-    cut = _cut(c, given, largest)
-    if c.rank(cut) != c.rank(sizes):
+    below = cut(c, given, largest)
+    if c.rank(below) != c.rank(sizes):
         raise Refused("its tolerance has more dimensions than there are batches of matrices")
-    kept = c.op("Less", cut, sizes)
+    kept = c.op("Less", below, sizes)
     if not (isinstance(high, int) and isinstance(wide, int)):
         # of more columns than rows the rest is rounding, and a cut may be below that
         count = m.larger(c, m.smaller(c, high, wide), 1)
@@ -192,7 +193,7 @@ def pseudo_inverse(c: Call, a: gs.Tensor) -> gs.Tensor:
 
 def _pseudo_inverse(c: Call) -> gs.Tensor:
     a = c.args.first()
-    return pseudo_inverse(c, r.symmetric(c, a, upper=False) if _is_symmetric(c) else a)
+    return pseudo_inverse(c, r.symmetric(c, a, upper=False) if is_symmetric(c) else a)
 
 
 def _least_squares(c: Call) -> tuple[gs.Tensor, ...]:

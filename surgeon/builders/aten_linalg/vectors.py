@@ -25,17 +25,17 @@ _OF_SIGNS = (
     "the vectors are given out, and their signs are the implementation's; compute them outside "
     "the model, or give out what does not depend on them"
 )
-# Operators whose output holds elements of their first input and nothing else.
+# Operators whose output holds elements of their first input, or parts of these, and nothing else.
 _MOVES = frozenset(
-    "Cast Gather Identity Reshape Slice Squeeze Transpose Unsqueeze clone contiguous flatten mH mT "
-    "matrix_H narrow numpy_T permute reshape select slice squeeze t to transpose unsqueeze "
-    "view".split()
+    "Cast Gather Identity Reshape Slice Squeeze Transpose Unsqueeze _conj adjoint angle clone conj "
+    "conj_physical contiguous flatten imag mH mT matrix_H narrow numpy_T permute real reshape "
+    "resolve_conj select slice squeeze t to transpose unsqueeze view view_as_real".split()
 )
 
 
 def singular_vectors(c: Call) -> tuple[gs.Tensor, ...]:
     """`svd` gives U, S, V, the others U, S, V^H."""
-    _require_inner(c, 0, 2)
+    require_inner(c, 0, 2)
     a = c.args.first()
     schema = c.args.schema
     if schema.takes("compute_uv") and not c.value("compute_uv"):
@@ -52,7 +52,7 @@ def singular_vectors(c: Call) -> tuple[gs.Tensor, ...]:
 
 def eigenvectors(c: Call) -> tuple[gs.Tensor, ...]:
     """The eigenvalues of symmetric matrices, the smallest first, and their vectors as columns."""
-    _require_inner(c, 1)
+    require_inner(c, 1)
     a = c.args.first()
     for name in ("compute_v", "eigenvectors"):
         if c.args.schema.takes(name) and not c.value(name):
@@ -104,7 +104,7 @@ def _decomposed(c: Call, a: gs.Tensor, *, full: bool) -> tuple[gs.Tensor, gs.Ten
     return left, c.op("Mul", values, c.squeeze(found.scale, [rank - 1])), basis
 
 
-def _require_inner(c: Call, *outputs: int) -> None:
+def require_inner(c: Call, *outputs: int) -> None:
     """No vector may reach an output of the model as it is.
 
     Raises:
@@ -117,7 +117,9 @@ def _require_inner(c: Call, *outputs: int) -> None:
         if c.draft.surgery.is_output(tensor):
             raise Refused(_OF_SIGNS)
         for reader in tensor.outputs:
-            if plain_name(reader.op) in _MOVES and reader.inputs[0] is tensor:
+            # one behind this node may still be as the file has it
+            operator = str(reader.attrs.get("operator", reader.op))
+            if plain_name(operator) in _MOVES and reader.inputs[0] is tensor:
                 fresh = [t for t in reader.outputs if id(t) not in seen]
                 seen.update(map(id, fresh))
                 waiting += fresh

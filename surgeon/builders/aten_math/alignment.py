@@ -42,7 +42,7 @@ def ctc_loss(work: Work) -> gs.Tensor:
     lengths = [
         work.draft.op("Reshape", work.cast(t, INT64), work.axes([-1, 1])) for t in (steps, labels)
     ]
-    loss = _likelihood(work, x, targets, *lengths)
+    loss = _of_no_steps(work, _likelihood(work, x, targets, *lengths), *lengths)
     far = work.op("Less", work.number(-_NOTHING / 2, work.dtype(x)), loss)
     if work.name == "_ctc_loss":  # infinities are for `ctc_loss` to take away, and the mean to take
         loss = work.where(far, np.inf, loss)
@@ -55,6 +55,16 @@ def ctc_loss(work: Work) -> gs.Tensor:
     elif not batched:
         loss = work.draft.op("Squeeze", loss, work.axes([0]))
     return reduced(work, loss)
+
+
+def _of_no_steps(work: Work, loss: gs.Tensor, steps: gs.Tensor, labels: gs.Tensor) -> gs.Tensor:
+    """The loss, or what is left where there is no step: only a text without labels is certain."""
+    known = work.facts.array(steps)
+    if known is not None and (known > 0).all():
+        return loss
+    steps, labels = (work.draft.op("Squeeze", t, work.axes([1])) for t in (steps, labels))
+    certain = work.where(work.op("Less", labels, 1), work.number(0, work.dtype(loss)), -_NOTHING)
+    return work.where(work.op("Less", steps, 1), certain, loss)
 
 
 def _classes(work: Work, x: gs.Tensor, targets: gs.Tensor) -> gs.Tensor:

@@ -19,7 +19,11 @@ from surgeon.builders.aten_nn.attention import (
 )
 from surgeon.builders.aten_nn.bags import embedding_bag
 from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
-from surgeon.builders.aten_nn.complex_readers import real_of_complex, shape_of_complex
+from surgeon.builders.aten_nn.complex_readers import (
+    eigenvectors_of_complex,
+    real_of_complex,
+    shape_of_complex,
+)
 from surgeon.builders.aten_nn.filters import recursive_filter
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.fractional import fractional_max_pool
@@ -70,6 +74,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "weight_norm_backward": weight_norm_backward,
     "weight_norm_with_lengths": weight_norm_with_lengths,
     "col2im": col2im,
+    "eigenvectors_of_complex": eigenvectors_of_complex,
     "embedding_bag": embedding_bag,
     "fft_c2r": fft_c2r,
     "fft_irfft": fft_irfft,

@@ -1,4 +1,4 @@
-"""Products of the complex values along an axis."""
+"""Products of the complex values along an axis, and of any number of them side by side."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
 from surgeon.builders import parts
-from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, only, times
+from surgeon.builders.aten_nn import complex_moves as moves
+from surgeon.builders.aten_nn.complex_arithmetic import Operands, Value, both_of, only, times
 from surgeon.builders.aten_nn.transforms import Complex
+from surgeon.builders.bench import Bench
+from surgeon.builders.contraction import contract, parse
 from surgeon.rewrite import Draft, Refused
 
 _MOST_FACTORS = 16  # a product is so many nodes
@@ -62,3 +65,52 @@ def _along(draft: Draft, value: Complex, axis: int, *, keeps: bool) -> list[Comp
         Complex(*(draft.op("Gather", part, place, axis=axis) for part in both_of(value)))
         for place in places
     ]
+
+
+# --------------------------------------------------------------------------------- side by side
+
+
+def contracted(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`einsum` and `Einsum` of any number of values, two at a time."""
+    standard = node.op == "Einsum"
+    if len(operands) == 2:
+        return (moves.of_matrices if standard else moves.bilinear)(draft, node, operands)
+    equation = node.attrs["equation"] if standard else bind(node, draft.facts).value("equation")
+    text = equation.decode(errors="replace") if isinstance(equation, bytes) else str(equation)
+    terms, wanted = parse(text, [parts.rank_of(draft, _real(value)) for value in operands])
+    work: list[tuple[Value, list[str]]] = list(zip(operands, terms, strict=True))
+    while len(work) > 1:
+        first, mine = work.pop(0)
+        place = next((i for i, (_, its) in enumerate(work) if set(its) & set(mine)), 0)
+        second, its = work.pop(place)
+        later = {label for _, term in work for label in term} | set(wanted)
+        left = [one for one in dict.fromkeys([*mine, *its]) if one in later] if work else wanted
+        work.insert(0, (_pair(draft, (first, second), (mine, its), left), left))
+    value, labels = work[0]
+    if len(operands) > 1:
+        return only([value])
+    bench, both = Bench(draft), both_of(only([value]))
+    return Complex(*(contract(bench, [part], [labels], wanted) for part in both))
+
+
+def _pair(
+    draft: Draft,
+    values: tuple[Value, Value],
+    labels: tuple[list[str], list[str]],
+    wanted: list[str],
+) -> Value:
+    """Two of the values contracted, of which none, one or both may be complex."""
+
+    def by(p: gs.Tensor, q: gs.Tensor) -> gs.Tensor:
+        return contract(Bench(draft), [p, q], labels, wanted)
+
+    a, b = values
+    if isinstance(a, Complex) or isinstance(b, Complex):
+        return moves.linear_in_both(draft, a, b, by)
+    if parts.numpy_dtype(draft, a) != parts.numpy_dtype(draft, b):
+        raise Refused("its real operands differ in dtype")
+    return by(a, b)
+
+
+def _real(value: Value) -> gs.Tensor:
+    return value.real if isinstance(value, Complex) else value

@@ -9,6 +9,9 @@ from typing import Any
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
+from surgeon.builders.aten_linalg import rotations, unitary
+from surgeon.builders.aten_linalg.unitary import Parts
+from surgeon.builders.aten_linalg.vectors import require_inner
 from surgeon.builders.aten_math.agreement import everywhere
 from surgeon.builders.aten_math.work import Work
 from surgeon.builders.aten_nn import complex_moves as moves
@@ -22,8 +25,10 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     size,
 )
 from surgeon.builders.aten_nn.complex_functions import angle
+from surgeon.builders.aten_nn.complex_matrices import OF_HERMITIAN, OF_SVD, values
 from surgeon.builders.aten_nn.complexes import complex_of, is_complex, is_real
 from surgeon.builders.aten_nn.transforms import Complex
+from surgeon.builders.aten_shape.call import Call
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -32,6 +37,7 @@ _ASKED = ("any", "all", "nonzero", "argwhere", "count_nonzero", "logical_not")
 _COMPARED = ("eq", "ne")
 _AGREEING = ("isclose", "allclose", "equal")
 _SPREADS = ("var", "std")
+_OF_MATRICES = ("linalg_eigvalsh", "linalg_svdvals", *OF_HERMITIAN, *OF_SVD)
 _COMBINED = ("logical_and", "logical_or", "logical_xor")
 
 
@@ -176,6 +182,7 @@ _READERS: Mapping[str, Callable[[Draft, gs.Node, Complex], Any]] = {
     **dict.fromkeys(_SPREADS, _spread),
     **dict.fromkeys(_JOINED, _either),
     **dict.fromkeys(_ASKED, _asked),
+    **dict.fromkeys(_OF_MATRICES, values),
 }
 
 
@@ -188,3 +195,18 @@ def shape_of_complex(draft: Draft, match: Match) -> Any:
     if node.domain != "aten":
         return draft.op(node.op, part, **node.attrs)
     return moves.by_lowering(draft, node, self=part)
+
+
+def eigenvectors_of_complex(draft: Draft, match: Match) -> Any:
+    """The eigenvalues of Hermitian matrices, and their vectors in two parts."""
+    c, x = Call(draft, match.root), match.root.inputs[0]
+    if not is_complex(draft, x):
+        raise Refused("its matrices are not known to be complex")
+    require_inner(c, 1)
+    for name in ("compute_v", "eigenvectors"):
+        if c.args.schema.takes(name) and not c.value(name):
+            raise Refused("its vectors are read, and not computed")
+    a, upper = Parts(*both_of(complex_of(draft, x))), rotations.reads_upper(c)
+    found, vectors = unitary.eigen(c, a, upper=upper, with_vectors=True)
+    assert vectors is not None
+    return found, draft.op("complex", *vectors, domain="aten")

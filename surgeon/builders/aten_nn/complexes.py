@@ -13,6 +13,7 @@ from surgeon.builders import parts
 from surgeon.builders.aten_nn import complex_arithmetic as arithmetic
 from surgeon.builders.aten_nn import complex_functions as functions
 from surgeon.builders.aten_nn import complex_inverses as inverses
+from surgeon.builders.aten_nn import complex_matrices as matrices
 from surgeon.builders.aten_nn import complex_moves as moves
 from surgeon.builders.aten_nn import complex_products as products
 from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, only
@@ -367,12 +368,15 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     **dict.fromkeys(_STANDARD, moves.in_standard),
     **dict.fromkeys(_MATRICES, moves.of_matrices),
     **dict.fromkeys(_BILINEAR, moves.bilinear),
+    **dict.fromkeys(("einsum", "Einsum"), products.contracted),
     "linear": moves.linear,
     **dict.fromkeys(("addmm", "baddbmm", "addr"), moves.added_product),
     **dict.fromkeys(("addcmul", "addcdiv"), moves.added_elements),
     "lerp": moves.between,
     "linalg_solve": moves.solved,
     **dict.fromkeys(_INVERSES, moves.inverted),
+    **dict.fromkeys(("linalg_cholesky", "linalg_cholesky_ex", "cholesky"), matrices.factor),
+    **dict.fromkeys(("linalg_pinv", "pinverse"), matrices.pseudo_inverse),
     "Concat": moves.end_to_end,
     **dict.fromkeys(moves.PLACES, moves.same),
 }

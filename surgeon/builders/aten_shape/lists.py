@@ -323,10 +323,10 @@ def slope(draft: Draft, match: Match) -> Any:
     """`SequenceAt` on the list of slopes that `gradient` gives."""
     root = match.root
     array = draft.facts.array(root.inputs[1])
-    if array is None or array.item() < 0:
-        raise Refused("its position is not known, or counts from the end")
+    if array is None:
+        raise Refused("its position is not known")
     found = gradient(Call(draft, root.inputs[0].inputs[0]), MOST_SLOPES)
-    if array.item() >= len(found):
+    if not -len(found) <= array.item() < len(found):
         raise Refused(f"its list has {len(found)} elements")
     return found[int(array.item())]
 

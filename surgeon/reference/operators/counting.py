@@ -116,11 +116,16 @@ def gradient(
     self: Array, spacing: Any = None, dim: int | list[int] | None = None, edge_order: int = 1
 ) -> list[Array]:
     x, dtype = real(self)
+    if self.dtype in (np.bool_, np.uint8):
+        raise Unsuited(f"PyTorch takes no slopes of {self.dtype}")
     dims = list(np.arange(self.ndim) if dim is None else np.ravel(dim))
     steps = [1.0] if spacing is None else spacing if isinstance(spacing, list) else [spacing]
     steps = steps * len(dims) if len(steps) == 1 else steps
     if len(steps) != len(dims):
         raise Unsuited(f"{len(steps)} spacings for {len(dims)} axes")
+    lines = [s for s in steps if isinstance(s, np.ndarray) and s.ndim]
+    if any(not (line[n:] != line[:-n]).all() for line in lines for n in (1, 2)):
+        raise Unsuited("places of a slope coincide")
     try:
         pairs = zip(dims, steps, strict=True)
         made = [
@@ -129,7 +134,15 @@ def gradient(
         ]
     except ValueError as error:
         raise Unsuited(str(error)) from None
-    return [cut(slope, dtype) for slope in made]
+    return [cut(y, _of_slopes(self, s, dtype)) for y, s in zip(made, steps, strict=True)]
+
+
+def _of_slopes(values: Array, places: Any, dtype: Any) -> Any:
+    """The dtype of slopes: weights are made of the places, of whole ones in single precision."""
+    if not isinstance(places, np.ndarray) or not places.ndim:
+        return dtype
+    weights = places.dtype if is_float(places) else np.dtype(np.float32)
+    return np.promote_types(weights, values.dtype) if is_float(values) else weights
 
 
 def searchsorted(

@@ -31,13 +31,13 @@ def _apart(a: Any, like: Array) -> Any:
     return a
 
 
-def _broad(x: Array) -> Any:
+def broad(x: Array) -> Any:
     """In double precision, complex values too."""
     return x.astype(np.complex128) if x.dtype.kind == "c" else wide(x)
 
 
 def inverse(A: Array) -> Array:
-    return narrow(_defined(np.linalg.inv, _apart(_broad(A), A)), A)
+    return narrow(_defined(np.linalg.inv, _apart(broad(A), A)), A)
 
 
 def inverse_of_self(self: Array) -> Array:
@@ -54,7 +54,7 @@ def inverse_ex(A: Array, check_errors: bool) -> Any:
 
 
 def solve(A: Array, B: Array, left: bool = True) -> Array:
-    a, b = _broad(A), _broad(B)
+    a, b = broad(A), broad(B)
     vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     if vector:
         b = b[..., None]
@@ -138,9 +138,9 @@ def logdet(self: Array) -> Array:
 
 
 def cholesky(self: Array, upper: bool) -> Array:
-    a = wide(self).swapaxes(-1, -2) if upper else wide(self)
+    a = np.conj(broad(self).swapaxes(-1, -2)) if upper else broad(self)
     factor = _defined(np.linalg.cholesky, a)
-    return narrow(factor.swapaxes(-1, -2) if upper else factor, self)
+    return narrow(np.conj(factor.swapaxes(-1, -2)) if upper else factor, self)
 
 
 def cholesky_ex(self: Array, upper: bool, check_errors: bool) -> Any:

@@ -135,6 +135,8 @@ def _chance(probabilities: Any, labels: list[int], blank: int) -> float:
 
 def _untold(logs: Any, text: list[int], blank: int) -> float:
     """Minus the logarithm of a text's chance; the greatest of each step is put back behind it."""
+    if not len(logs):
+        return math.inf if text else 0.0
     most = logs.max(axis=1, initial=-np.inf)
     most = np.where(np.isfinite(most), most, 0)
     chance = _chance(np.exp(logs - most[:, None]), text, blank)
@@ -167,9 +169,10 @@ def ctc_loss(
     else:
         rows = targets.reshape(x.shape[1], -1)
         texts = [row[:n] for row, n in zip(rows, lengths, strict=True)]
-    if any(t < 1 or t > x.shape[0] for t in steps) or min(map(len, texts), default=0) < min(
-        lengths
-    ):
+    if min([*steps, *lengths], default=0) < 0:
+        raise Unsuited("a length is negative")
+    short = any(len(text) < n for text, n in zip(texts, lengths, strict=True))
+    if short or any(t > x.shape[0] for t in steps):
         raise Unsuited("a length is longer than what it measures")
     if any(not 0 <= v < x.shape[2] for text in texts for v in text):
         raise Unsuited("a label is no class")

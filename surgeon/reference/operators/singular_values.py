@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.linear_algebra import broad
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
 
 LOST = 1e-3  # of the result: what rounding the matrix may change without the result being of use
@@ -19,13 +20,14 @@ def _values(x: Any) -> Any:
 
 
 def svdvals(A: Array, driver: Any = None) -> Array:  # noqa: N803
-    return narrow(_values(wide(A)), A)
+    return narrow(_values(broad(A)), A.real)
 
 
 def eigvalsh(self: Array, UPLO: str) -> Array:  # noqa: N803
     if self.shape[-1] != self.shape[-2]:
         raise Unsuited("its matrices are not square")
-    return narrow(np.linalg.eigvalsh(wide(self), "U" if UPLO.upper() == "U" else "L"), self)
+    found = np.linalg.eigvalsh(broad(self), "U" if UPLO.upper() == "U" else "L")
+    return narrow(found, self.real)
 
 
 def nuclear_norm(self: Array, keepdim: bool) -> Array:
@@ -71,7 +73,8 @@ def _lower(x: Any) -> Any:
     """Of a symmetric matrix the lower triangle is read."""
     if x.shape[-1] != x.shape[-2]:
         raise Unsuited("its matrices are not square")
-    return np.tril(x) + np.swapaxes(np.tril(x, -1), -1, -2)
+    below = np.tril(x, -1)
+    return below + np.conj(np.swapaxes(below, -1, -2)) + np.tril(np.triu(x)).real
 
 
 def matrix_rank(input: Array, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
@@ -90,15 +93,15 @@ def _pseudo_inverse(x: Any, like: Array, absolute: Any, share: Any) -> Any:
         raise Unsuited("a matrix is too near to one of less rank")
     u, s, vh = np.linalg.svd(x, full_matrices=False)
     inverted = np.where(kept, 1 / np.where(kept, s, 1), 0)
-    return np.einsum("...ki,...k,...jk->...ij", vh, inverted, u)
+    return np.einsum("...ki,...k,...jk->...ij", np.conj(vh), inverted, np.conj(u))
 
 
 def pinverse(self: Array, rcond: float) -> Array:
-    return narrow(_pseudo_inverse(wide(self), self, None, rcond), self)
+    return narrow(_pseudo_inverse(broad(self), self, None, rcond), self)
 
 
 def pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
-    x = _lower(wide(self)) if hermitian else wide(self)
+    x = _lower(broad(self)) if hermitian else broad(self)
     return narrow(_pseudo_inverse(x, self, atol, rtol), self)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.linear_algebra import broad
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
 from surgeon.reference.operators.singular_values import LOST
 
@@ -36,9 +37,12 @@ def _none_is_told(values: Array, like: Array) -> Unsuited | None:
 
 def _decomposed(x: Array, *, full: bool) -> tuple[Any, Array, Any]:
     """U, S and V^H."""
-    u, s, vh = np.linalg.svd(wide(x), full_matrices=full)
+    u, s, vh = np.linalg.svd(broad(x), full_matrices=full)
     if (nothing := _none_is_told(s, x)) is not None:
-        return nothing, narrow(s, x), nothing
+        return nothing, narrow(s, x.real), nothing
+    if x.dtype.kind == "c":
+        nothing = Unsuited("each of its vectors has any phase")
+        return nothing, narrow(s, x.real), nothing
     chance, count = _chance(x), s.shape[-1]
     signs = chance.choice([-1.0, 1.0], s.shape)
     # the vectors of a value of 0 have nothing to do with each other
@@ -79,10 +83,14 @@ def svd_of_itself(
 def eigh(self: Array, UPLO: str) -> Any:  # noqa: N803
     if self.shape[-1] != self.shape[-2]:
         raise Unsuited("its matrices are not square")
-    values, vectors = np.linalg.eigh(wide(self), "U" if UPLO.upper() == "U" else "L")
-    signs = _chance(self).choice([-1.0, 1.0], values.shape)
+    values, vectors = np.linalg.eigh(broad(self), "U" if UPLO.upper() == "U" else "L")
+    chance = _chance(self.real)
+    if self.dtype.kind == "c":  # any phase
+        signs = np.exp(2j * np.pi * chance.random(values.shape))
+    else:
+        signs = chance.choice([-1.0, 1.0], values.shape)
     told = narrow(vectors * signs[..., None, :], self)
-    return narrow(values, self), _none_is_told(values, self) or told
+    return narrow(values, self.real), _none_is_told(values, self) or told
 
 
 def eigh_of_itself(A: Array, UPLO: str, compute_v: bool) -> Any:  # noqa: N803
