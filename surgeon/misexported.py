@@ -71,7 +71,9 @@ def misplaced_windows(proto: onnx.ModelProto) -> tuple[str, ...]:
     for graph in (proto.graph, *every_body(proto.graph.node)):
         stacks = [n for n in graph.node if n.op_type == "Concat" and _number(n, "axis") < 0]
         makers = _makers(graph) if stacks else {}
-        found += (n.output[0] for n in stacks if all(_is_window(n, i, makers) for i in n.input))
+        found += (
+            _given(n) for n in stacks if n.input and all(_is_window(n, i, makers) for i in n.input)
+        )
     return tuple(found)
 
 
@@ -88,7 +90,7 @@ def lost_sums(proto: onnx.ModelProto) -> tuple[str, ...]:
         makers, known = _makers(graph), {each.name: each for each in graph.initializer}
         for node in graph.node:
             if node.op_type == "Add" and any(_is_unsummed(i, makers, known) for i in node.input):
-                found.append(node.output[0])
+                found.append(_given(node))
     return tuple(found)
 
 
@@ -102,7 +104,7 @@ def cut_off_shifts(proto: onnx.ModelProto) -> tuple[str, ...]:
         divisions = [node for node in graph.node if node.op_type == "Div"]
         makers = _makers(graph) if divisions else {}
         known = {each.name: each for each in graph.initializer} if divisions else {}
-        found += (n.output[0] for n in divisions if _is_shifted(n.input[1], makers, known))
+        found += (_given(n) for n in divisions if _is_shifted(_operand(n, 1), makers, known))
     return tuple(found)
 
 
@@ -112,10 +114,10 @@ def _is_shifted(
     cast = makers.get(name)
     if cast is None or cast.op_type != "Cast" or _number(cast, "to") not in _SIGNED:
         return False
-    power = makers.get(cast.input[0])
+    power = makers.get(_operand(cast, 0))
     if power is None or power.op_type != "Pow":
         return False
-    return _number_of(power.input[0], makers, known) == 2
+    return _number_of(_operand(power, 0), makers, known) == 2
 
 
 def signed_distances(proto: onnx.ModelProto) -> tuple[str, ...]:
@@ -125,7 +127,7 @@ def signed_distances(proto: onnx.ModelProto) -> tuple[str, ...]:
         roots = [node for node in graph.node if node.op_type == "Pow"]
         makers = _makers(graph) if roots else {}
         known = {each.name: each for each in graph.initializer} if roots else {}
-        found += (node.output[0] for node in roots if _is_signed_distance(node, makers, known))
+        found += (_given(node) for node in roots if _is_signed_distance(node, makers, known))
     return tuple(found)
 
 
@@ -136,11 +138,11 @@ def _is_signed_distance(
 ) -> bool:
     chain = [root]
     for operator in ("ReduceSum", "Pow", "Sub"):
-        node = makers.get(chain[-1].input[0])
+        node = makers.get(_operand(chain[-1], 0))
         if node is None or node.op_type != operator:
             return False
         chain.append(node)
-    order, inverse = (_number_of(node.input[1], makers, known) for node in (chain[2], root))
+    order, inverse = (_number_of(_operand(node, 1), makers, known) for node in (chain[2], root))
     if order is None or inverse is None:
         return False
     return order % 2 != 0 and abs(order * inverse - 1) < _NEARLY
@@ -164,7 +166,7 @@ def _is_unsummed(
         return False
     if any(a.name == "reduction" and a.s not in (b"", b"none") for a in write.attribute):
         return False
-    zeros, places = write.input[:2]
+    zeros, places = _operand(write, 0), _operand(write, 1)
     constant = places in known or (places in makers and makers[places].op_type == "Constant")
     return not constant and _is_zeros(zeros, makers, known)
 
@@ -210,14 +212,23 @@ def _is_window(stack: onnx.NodeProto, part: str, makers: Mapping[str, onnx.NodeP
         if node is None or node.op_type != operator:
             return False
         chain.append(node)
-        part = node.input[0]
+        part = _operand(node, 0)
     perm = [int(n) for each in chain[1].attribute if each.name == "perm" for n in each.ints]
     axis = len(perm) + _number(stack, "axis")
     return perm == [*(n for n in range(len(perm)) if n != axis), axis]
 
 
 def _makers(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
-    return {name: node for node in graph.node for name in node.output}
+    return {name: node for node in graph.node for name in node.output if name}
+
+
+def _operand(node: onnx.NodeProto, place: int) -> str:
+    """The name of an operand; "" where a node of a broken file lacks it."""
+    return node.input[place] if place < len(node.input) else ""
+
+
+def _given(node: onnx.NodeProto) -> str:
+    return node.output[0] if node.output else node.name
 
 
 def _number(node: onnx.NodeProto, name: str) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 from onnx import parser
 
 import surgeon
+from surgeon.misexported import misexported
 
 # What torch.onnx (2.13, the exporter of TorchScript) writes of `x >> k`.
 WRITTEN = """<ir_version: 7, opset_import: ["": {opset}]>
@@ -49,3 +51,12 @@ def test_others_are_not(old: str, new: str) -> None:
     assert surgeon.inspect(model).misexported == {}
     remarks = surgeon.apply(model, "floor-shifts", "clean").report.remarks
     assert "`floor-shifts/shift-rounds-down` found nothing to change" in remarks
+
+
+@pytest.mark.parametrize("op", ["Div", "Add", "Pow", "Concat", "ScatterND", "Cast", "ReduceSum"])
+def test_nodes_without_operands_are_passed_by(op: str) -> None:
+    node = onnx.helper.make_node(op, [], [])
+    behind = [onnx.helper.make_node(name, ["y"], ["z"]) for name in ("Div", "Pow", "Add", "Concat")]
+    made = onnx.helper.make_node(op, [], ["y"])
+    graph = onnx.helper.make_graph([node, made, *behind], "g", [], [])
+    assert misexported(onnx.helper.make_model(graph)) == {}
