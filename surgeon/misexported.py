@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
@@ -54,10 +55,14 @@ def misexported(proto: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
 
 def faults(proto: onnx.ModelProto) -> list[str]:
     """What is to be told of a file, a sentence for each kind."""
+    try:
+        found = misexported(proto)
+    except UnicodeDecodeError:  # a name that is no text, with which the file is refused soon
+        return []
     return [
         f"{few(names)} {SAID[recipe]}; the result does as the file: where PyTorch's is meant, put "
         f"`{recipe}` in front"
-        for recipe, names in misexported(proto).items()
+        for recipe, names in found.items()
     ]
 
 
@@ -155,7 +160,8 @@ def _number_of(
     constant = _constant(name, makers, known)
     if constant is None or constant.data_type not in _FLOATS or _size(constant) != 1:
         return None
-    return float(numpy_helper.to_array(constant).item())
+    array = _array(constant)
+    return None if array is None else float(array.item())
 
 
 def _is_unsummed(
@@ -195,9 +201,16 @@ def _has_zeros_alone(tensor: TensorProto) -> bool:
     size = _size(tensor)
     if tensor.data_location == TensorProto.EXTERNAL or not 0 < size <= _LARGEST:
         return False
-    if tensor.data_type == TensorProto.STRING:
-        return False
-    return not numpy_helper.to_array(tensor).any()
+    array = None if tensor.data_type == TensorProto.STRING else _array(tensor)
+    return array is not None and not array.any()
+
+
+def _array(tensor: TensorProto) -> np.ndarray | None:
+    """What a tensor holds; None where that is broken."""
+    try:
+        return numpy_helper.to_array(tensor)
+    except Exception:  # onnx raises what it meets, and the file is refused with a reason elsewhere
+        return None
 
 
 def _size(tensor: TensorProto) -> int:

@@ -9,6 +9,7 @@ import pytest
 from onnx import parser
 
 import surgeon
+from surgeon.errors import ModelError
 from surgeon.misexported import misexported
 
 # What torch.onnx (2.13, the exporter of TorchScript) writes of `x >> k`.
@@ -51,6 +52,22 @@ def test_others_are_not(old: str, new: str) -> None:
     assert surgeon.inspect(model).misexported == {}
     remarks = surgeon.apply(model, "floor-shifts", "clean").report.remarks
     assert "`floor-shifts/shift-rounds-down` found nothing to change" in remarks
+
+
+def test_constants_without_their_numbers_are_passed_by() -> None:
+    model = parser.parse_model(WRITTEN.format(opset=13, dtype="int32", to=6))
+    two = next(node for node in model.graph.node if node.op_type == "Constant")
+    two.attribute[0].t.ClearField("float_data")
+    two.attribute[0].t.ClearField("raw_data")
+    assert misexported(model) == {}
+
+
+def test_a_file_whose_names_are_no_texts_is_refused_for_that() -> None:
+    model = parser.parse_model(WRITTEN.format(opset=13, dtype="int32", to=6))
+    model.graph.initializer.add(name="nnnn", dims=[1], data_type=1, float_data=[1.0])
+    broken = onnx.ModelProto.FromString(model.SerializeToString().replace(b"nnnn", b"nn\xef\xef"))
+    with pytest.raises(ModelError):
+        surgeon.apply(broken, "clean")
 
 
 @pytest.mark.parametrize("op", ["Div", "Add", "Pow", "Concat", "ScatterND", "Cast", "ReduceSum"])
