@@ -43,7 +43,7 @@ def parse(data: bytes, *, where: str) -> onnx.ModelProto:
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
-    except DecodeError:
+    except (DecodeError, UnicodeDecodeError):  # the latter of protobuf's own Python alone
         if found := by_fields(data):
             raise _mistaken(found, where) from None
         raise ModelError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import stat
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -150,3 +152,19 @@ def test_a_producer_may_be_called_as_another_format(tmp_path: Path) -> None:
     onnx.save(model, tmp_path / "m.onnx")
     assert (tmp_path / "m.onnx").read_bytes()[4:8] == b"ORTM"
     assert Model.load(tmp_path / "m.onnx").opset == 17
+
+
+def test_a_name_that_is_no_text_is_told_by_every_protobuf(tmp_path: Path) -> None:
+    """That of Python alone raises where it reads, and others where the name is asked for."""
+    head = '<ir_version: 8, opset_import: ["": 17]>'
+    model = onnx.parser.parse_model(
+        f"{head} g (float[2] nnnn) => (float[2] y) {{ y = Neg (nnnn) }}"
+    )
+    path = tmp_path / "in.onnx"
+    path.write_bytes(model.SerializeToString().replace(b"nnnn", b"nn\xef\xef"))
+    command = [sys.executable, "-m", "surgeon", "apply", "clean", path, tmp_path / "out.onnx"]
+    for kind in ("python", "upb"):
+        environment = os.environ | {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": kind}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 4, done.stderr
+        assert "surgeon has a bug" not in done.stderr
