@@ -84,6 +84,7 @@ def test_operators_that_no_library_holds_stay_unknown(library: str) -> None:
         assert unknown_operators(model) == ("ai.onnx.contrib.Nobodys",)
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_it_by_option_and_environment(
     file: Path, library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
