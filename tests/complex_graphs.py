@@ -48,3 +48,18 @@ def mended(model: onnx.ModelProto, feeds: dict[str, Any]) -> Any:
     assert not [n.op_type for n in saved.graph.node if n.domain not in ("", "ai.onnx")]
     (found,) = Session(saved).run(feeds).values()
     return found
+
+
+BEGIN = [aten("view_as_complex", ["z"], "a"), aten("view_as_complex", ["w"], "b")]
+
+
+def constant(name: str, value: Any) -> Any:
+    array = onnx.numpy_helper.from_array(np.asarray(value))
+    return helper.make_node("Constant", [], [name], value=array)
+
+
+def of_values(nodes: list[Any], feeds: dict[str, Any]) -> None:
+    """Nodes that read the complex values `a` and `b`, which are made of the pairs `z` and `w`."""
+    begin = [node for node in BEGIN if node.input[0] in feeds]
+    for opset in (9, 17):
+        agree([*begin, *nodes], feeds, opset)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from aten_layer import normal
-from complex_graphs import agree, aten, mended, model_of
+from complex_graphs import BEGIN, agree, aten, constant, mended, model_of, of_values
 from onnx import helper
 
 from surgeon.errors import LeftoverError
@@ -20,18 +19,6 @@ STRANGE[0, 1] = np.inf, np.nan
 STRANGE[1, 1] = 1, -np.inf
 STRANGE[2] = 0
 STRANGE[2, 1] = 0, 1
-BEGIN = [aten("view_as_complex", ["z"], "a"), aten("view_as_complex", ["w"], "b")]
-
-
-def constant(name: str, value: Any) -> Any:
-    array = onnx.numpy_helper.from_array(np.asarray(value))
-    return helper.make_node("Constant", [], [name], value=array)
-
-
-def of_values(nodes: list[Any], feeds: dict[str, Any]) -> None:
-    begin = [node for node in BEGIN if node.input[0] in feeds]
-    for opset in (9, 17):
-        agree([*begin, *nodes], feeds, opset)
 
 
 @pytest.mark.parametrize("operator", ["logical_and", "logical_or", "logical_xor"])

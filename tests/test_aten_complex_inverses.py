@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from aten_layer import normal
-from complex_graphs import agree, aten, mended, model_of
-from onnx import helper
+from complex_graphs import BEGIN, aten, constant, mended, model_of, of_values
 
 from surgeon.errors import LeftoverError
 
@@ -22,19 +20,7 @@ PLACES = np.array(
     ],
     np.float32,
 )
-BEGIN = [aten("view_as_complex", ["z"], "a"), aten("view_as_complex", ["w"], "b")]
 END = aten("view_as_real", ["c"], "y")
-
-
-def constant(name: str, value: Any) -> Any:
-    array = onnx.numpy_helper.from_array(np.asarray(value))
-    return helper.make_node("Constant", [], [name], value=array)
-
-
-def of_values(nodes: list[Any], feeds: dict[str, Any]) -> None:
-    begin = [node for node in BEGIN if node.input[0] in feeds]
-    for opset in (9, 17):
-        agree([*begin, *nodes], feeds, opset)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
