@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime as ort
 from aten_shape_values import KINDS, Calls, f, ix
+from packaging.version import Version
 
 PRODUCTS = Calls()
 add = PRODUCTS.add
@@ -75,7 +77,8 @@ for kind in (np.float32, np.float64):
     add("pdist", nans.astype(kind), 0.0)
     add("pdist", nans.astype(kind), float("inf"))
     add("cdist", nans.astype(kind), nans[::-1].astype(kind), 0.0, None)
-for p in (0.0, 2.0, float("inf")):  # of no elements
+# of no elements, over which onnxruntime before 1.30 reduces nothing
+for p in (0.0, 2.0, float("inf")) if Version(ort.__version__) >= Version("1.30") else ():
     add("pdist", f(3, 0), p)
     add("cdist", f(2, 0), f(3, 0), p, None)
 add("_euclidean_dist", f(2, 4, 3), f(2, 5, 3))
