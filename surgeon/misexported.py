@@ -7,7 +7,8 @@ that mends it as a change where somebody asks.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 
 import numpy as np
 import onnx
@@ -44,13 +45,14 @@ _LARGEST = 1 << 20  # elements of a constant that may be zeros
 
 def misexported(proto: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
     """The places of each kind that a model has, by the recipe that mends it."""
-    found = {
-        "unfold-axes": misplaced_windows(proto),
-        "lost-sums": lost_sums(proto),
-        "floor-shifts": cut_off_shifts(proto),
-        "absolute-distances": signed_distances(proto),
-    }
-    return {recipe: names for recipe, names in found.items() if names}
+    found: dict[str, list[str]] = {recipe: [] for recipe in SAID}
+    for graph in (proto.graph, *every_body(proto.graph.node)):
+        here = _Graph(graph)
+        for node in graph.node:
+            recipe, is_one = _KINDS.get(node.op_type, ("", None))
+            if is_one is not None and is_one(node, here):
+                found[recipe].append(node.output[0] if node.output else node.name)
+    return {recipe: tuple(names) for recipe, names in found.items() if names}
 
 
 def faults(proto: onnx.ModelProto) -> list[str]:
@@ -66,139 +68,132 @@ def faults(proto: onnx.ModelProto) -> list[str]:
     ]
 
 
-def misplaced_windows(proto: onnx.ModelProto) -> tuple[str, ...]:
-    """Stacks of windows as PyTorch's exporter writes `unfold` along a dimension from behind.
+class _Graph:
+    """A graph, of which is looked up what few nodes ask for."""
+
+    def __init__(self, graph: onnx.GraphProto) -> None:
+        self._graph = graph
+
+    @cached_property
+    def _makers(self) -> dict[str, onnx.NodeProto]:
+        return {name: node for node in self._graph.node for name in node.output if name}
+
+    @cached_property
+    def _known(self) -> dict[str, TensorProto]:
+        return {each.name: each for each in self._graph.initializer}
+
+    @cached_property
+    def writes(self) -> bool:
+        """Whether anything in it writes at indices."""
+        return any(node.op_type in _WRITES for node in self._graph.node)
+
+    def maker(self, node: onnx.NodeProto, place: int, operator: str = "") -> onnx.NodeProto | None:
+        """What makes an operand, where that is such an operator; a broken file may lack it."""
+        found = self._makers.get(node.input[place]) if place < len(node.input) else None
+        return found if found is not None and operator in ("", found.op_type) else None
+
+    def constant(self, node: onnx.NodeProto, place: int) -> TensorProto | None:
+        """What an operand holds, where the file has it."""
+        made = self.maker(node, place)
+        if made is None:
+            return self._known.get(node.input[place]) if place < len(node.input) else None
+        values = [each.t for each in made.attribute if each.name == "value"]
+        return values[0] if made.op_type == "Constant" and values else None
+
+    def number(self, node: onnx.NodeProto, place: int) -> float | None:
+        """The float that a constant operand of one element is."""
+        constant = self.constant(node, place)
+        if constant is None or constant.data_type not in _FLOATS or math.prod(constant.dims) != 1:
+            return None
+        array = _array(constant)
+        return None if array is None else float(array.item())
+
+    def zeros(self, node: onnx.NodeProto, place: int) -> bool:
+        """Whether an operand is zeros, in the file or made of a shape."""
+        made = self.maker(node, place, "ConstantOfShape")
+        if made is not None:
+            return all(_has_zeros_alone(each.t) for each in made.attribute if each.name == "value")
+        constant = self.constant(node, place)
+        return constant is not None and _has_zeros_alone(constant)
+
+
+def _is_misplaced(stack: onnx.NodeProto, here: _Graph) -> bool:
+    """Whether windows are stacked as PyTorch's exporter writes `unfold` along an axis from behind.
 
     Of each window it turns the dimension last, and counts the axis of the stack as the dimension
     was counted, behind the new axis. A stack that somebody wrote may look like that too.
     """
-    found: list[str] = []
-    for graph in (proto.graph, *every_body(proto.graph.node)):
-        stacks = [n for n in graph.node if n.op_type == "Concat" and _number(n, "axis") < 0]
-        makers = _makers(graph) if stacks else {}
-        found += (
-            _given(n) for n in stacks if n.input and all(_is_window(n, i, makers) for i in n.input)
-        )
-    return tuple(found)
+    axis = _number(stack, "axis")
+    places = range(len(stack.input))
+    return axis < 0 < len(places) and all(_is_window(stack, n, axis, here) for n in places)
 
 
-def lost_sums(proto: onnx.ModelProto) -> tuple[str, ...]:
-    """Sums of a value and of what a Scatter without `reduction` writes into zeros.
+def _is_window(stack: onnx.NodeProto, place: int, axis: int, here: _Graph) -> bool:
+    """Whether a part of a stack is cut out along an axis and turned, and got the stack's axis."""
+    new = here.maker(stack, place, "Unsqueeze")
+    turned = None if new is None else here.maker(new, 0, "Transpose")
+    if turned is None or here.maker(turned, 0, "Slice") is None:
+        return False
+    perm = [int(n) for each in turned.attribute if each.name == "perm" for n in each.ints]
+    return perm == [*(n for n in range(len(perm)) if n != len(perm) + axis), len(perm) + axis]
+
+
+def _is_lost_sum(total: onnx.NodeProto, here: _Graph) -> bool:
+    """Whether what a Scatter without `reduction` writes into zeros is added to something.
 
     So the exporter writes sums at indices: `index_add` and `index_put` in every version and opset,
     `scatter_add` below opset 16. Somebody may have written the same where no index stands twice.
     """
-    found: list[str] = []
-    for graph in (proto.graph, *every_body(proto.graph.node)):
-        if not any(node.op_type in _WRITES for node in graph.node):
-            continue
-        makers, known = _makers(graph), {each.name: each for each in graph.initializer}
-        for node in graph.node:
-            if node.op_type == "Add" and any(_is_unsummed(i, makers, known) for i in node.input):
-                found.append(_given(node))
-    return tuple(found)
+    if not here.writes:
+        return False
+    writes = [here.maker(total, place) for place in range(len(total.input))]
+    return any(write is not None and _is_unsummed(write, here) for write in writes)
 
 
-def cut_off_shifts(proto: onnx.ModelProto) -> tuple[str, ...]:
-    """Quotients of integers by a power of two that is computed in floats and cast.
+def _is_unsummed(write: onnx.NodeProto, here: _Graph) -> bool:
+    if write.op_type not in _WRITES or len(write.input) < 3:
+        return False
+    if any(a.name == "reduction" and a.s not in (b"", b"none") for a in write.attribute):
+        return False
+    told = here.constant(write, 1) is not None or here.maker(write, 1, "Constant") is not None
+    return not told and here.zeros(write, 0)
+
+
+def _is_cut_off(quotient: onnx.NodeProto, here: _Graph) -> bool:
+    """Whether integers are divided by a power of two that is computed in floats and cast.
 
     So the exporter writes a shift to the right of what is signed, which differs below 0.
     """
-    found: list[str] = []
-    for graph in (proto.graph, *every_body(proto.graph.node)):
-        divisions = [node for node in graph.node if node.op_type == "Div"]
-        makers = _makers(graph) if divisions else {}
-        known = {each.name: each for each in graph.initializer} if divisions else {}
-        found += (_given(n) for n in divisions if _is_shifted(_operand(n, 1), makers, known))
-    return tuple(found)
-
-
-def _is_shifted(
-    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, TensorProto]
-) -> bool:
-    cast = makers.get(name)
-    if cast is None or cast.op_type != "Cast" or _number(cast, "to") not in _SIGNED:
+    cast = here.maker(quotient, 1, "Cast")
+    if cast is None or _number(cast, "to") not in _SIGNED:
         return False
-    power = makers.get(_operand(cast, 0))
-    if power is None or power.op_type != "Pow":
+    power = here.maker(cast, 0, "Pow")
+    return power is not None and here.number(power, 0) == 2
+
+
+def _is_signed_distance(root: onnx.NodeProto, here: _Graph) -> bool:
+    """Whether it is the root of a sum of powers of differences, of an order that is not even."""
+    total = here.maker(root, 0, "ReduceSum")
+    power = None if total is None else here.maker(total, 0, "Pow")
+    if power is None or here.maker(power, 0, "Sub") is None:
         return False
-    return _number_of(_operand(power, 0), makers, known) == 2
-
-
-def signed_distances(proto: onnx.ModelProto) -> tuple[str, ...]:
-    """Roots of sums of powers of differences, of an order that is not even."""
-    found: list[str] = []
-    for graph in (proto.graph, *every_body(proto.graph.node)):
-        roots = [node for node in graph.node if node.op_type == "Pow"]
-        makers = _makers(graph) if roots else {}
-        known = {each.name: each for each in graph.initializer} if roots else {}
-        found += (_given(node) for node in roots if _is_signed_distance(node, makers, known))
-    return tuple(found)
-
-
-def _is_signed_distance(
-    root: onnx.NodeProto,
-    makers: Mapping[str, onnx.NodeProto],
-    known: Mapping[str, TensorProto],
-) -> bool:
-    chain = [root]
-    for operator in ("ReduceSum", "Pow", "Sub"):
-        node = makers.get(_operand(chain[-1], 0))
-        if node is None or node.op_type != operator:
-            return False
-        chain.append(node)
-    order, inverse = (_number_of(_operand(node, 1), makers, known) for node in (chain[2], root))
+    order, inverse = here.number(power, 1), here.number(root, 1)
     if order is None or inverse is None:
         return False
     return order % 2 != 0 and abs(order * inverse - 1) < _NEARLY
 
 
-def _number_of(
-    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, TensorProto]
-) -> float | None:
-    """The float that a constant of one element is."""
-    constant = _constant(name, makers, known)
-    if constant is None or constant.data_type not in _FLOATS or _size(constant) != 1:
-        return None
-    array = _array(constant)
-    return None if array is None else float(array.item())
-
-
-def _is_unsummed(
-    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, TensorProto]
-) -> bool:
-    write = makers.get(name)
-    if write is None or write.op_type not in _WRITES or len(write.input) < 3:
-        return False
-    if any(a.name == "reduction" and a.s not in (b"", b"none") for a in write.attribute):
-        return False
-    zeros, places = _operand(write, 0), _operand(write, 1)
-    constant = places in known or (places in makers and makers[places].op_type == "Constant")
-    return not constant and _is_zeros(zeros, makers, known)
-
-
-def _is_zeros(
-    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, TensorProto]
-) -> bool:
-    node = makers.get(name)
-    if node is not None and node.op_type == "ConstantOfShape":
-        return all(_has_zeros_alone(each.t) for each in node.attribute if each.name == "value")
-    constant = _constant(name, makers, known)
-    return constant is not None and _has_zeros_alone(constant)
-
-
-def _constant(
-    name: str, makers: Mapping[str, onnx.NodeProto], known: Mapping[str, TensorProto]
-) -> TensorProto | None:
-    node = makers.get(name)
-    if node is None:
-        return known.get(name)
-    values = [each.t for each in node.attribute if each.name == "value"]
-    return values[0] if node.op_type == "Constant" and values else None
+# The operator that each kind ends in, and the recipe that mends it.
+_KINDS: Mapping[str, tuple[str, Callable[[onnx.NodeProto, _Graph], bool]]] = {
+    "Concat": ("unfold-axes", _is_misplaced),
+    "Add": ("lost-sums", _is_lost_sum),
+    "Div": ("floor-shifts", _is_cut_off),
+    "Pow": ("absolute-distances", _is_signed_distance),
+}
 
 
 def _has_zeros_alone(tensor: TensorProto) -> bool:
-    size = _size(tensor)
+    size = math.prod(tensor.dims)
     if tensor.data_location == TensorProto.EXTERNAL or not 0 < size <= _LARGEST:
         return False
     array = None if tensor.data_type == TensorProto.STRING else _array(tensor)
@@ -211,37 +206,6 @@ def _array(tensor: TensorProto) -> np.ndarray | None:
         return numpy_helper.to_array(tensor)
     except Exception:  # onnx raises what it meets, and the file is refused with a reason elsewhere
         return None
-
-
-def _size(tensor: TensorProto) -> int:
-    return math.prod(tensor.dims)
-
-
-def _is_window(stack: onnx.NodeProto, part: str, makers: Mapping[str, onnx.NodeProto]) -> bool:
-    """Whether a part of a stack is cut out along an axis and turned, and got the stack's axis."""
-    chain: list[onnx.NodeProto] = []
-    for operator in ("Unsqueeze", "Transpose", "Slice"):
-        node = makers.get(part)
-        if node is None or node.op_type != operator:
-            return False
-        chain.append(node)
-        part = _operand(node, 0)
-    perm = [int(n) for each in chain[1].attribute if each.name == "perm" for n in each.ints]
-    axis = len(perm) + _number(stack, "axis")
-    return perm == [*(n for n in range(len(perm)) if n != axis), axis]
-
-
-def _makers(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
-    return {name: node for node in graph.node for name in node.output if name}
-
-
-def _operand(node: onnx.NodeProto, place: int) -> str:
-    """The name of an operand; "" where a node of a broken file lacks it."""
-    return node.input[place] if place < len(node.input) else ""
-
-
-def _given(node: onnx.NodeProto) -> str:
-    return node.output[0] if node.output else node.name
 
 
 def _number(node: onnx.NodeProto, name: str) -> int:
