@@ -12,6 +12,8 @@ from surgeon.reference import Reference
 from surgeon.runtime import Session
 
 LISTS = ("Sequence", "ListConstruct", "append", "ConcatFromSequence")
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 7
 
 

@@ -12,6 +12,8 @@ from onnx import helper
 
 from surgeon.errors import LeftoverError
 
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
 Z, W = normal(3, 4, 2), normal(3, 4, 2)
 STRANGE = Z.copy()
 STRANGE[0, 0] = np.nan, 0

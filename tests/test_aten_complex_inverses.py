@@ -11,6 +11,8 @@ from complex_graphs import BEGIN, aten, constant, mended, model_of, of_values
 
 from surgeon.errors import LeftoverError
 
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
 Z, W = normal(3, 4, 2), normal(3, 4, 2)
 # on the axes and near them, small, far off, and on either side of the cuts
 PLACES = np.array(

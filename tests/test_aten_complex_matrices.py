@@ -15,6 +15,8 @@ import surgeon
 from surgeon.errors import LeftoverError
 
 Z = normal(2, 4, 4, 2)
+pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
+
 BEGIN = [aten("view_as_complex", ["z"], "a")]
 
 
@@ -36,7 +38,7 @@ def gram(*sizes: int, rank: int | None = None) -> Any:
     return pairs(values @ np.conj(values.swapaxes(-1, -2))).astype(np.float32)
 
 
-@pytest.mark.parametrize("opset", [9, pytest.param(17, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("opset", [9, 17])
 @pytest.mark.parametrize("sizes", [(2, 3, 3), (4, 4), (1, 1), (2, 2, 2, 2)])
 @pytest.mark.parametrize("triangle", ["L", "U"])
 def test_eigenvalues(sizes: tuple[int, ...], triangle: str, opset: int) -> None:
@@ -140,7 +142,6 @@ def test_triangular_factors(size: int, upper: bool) -> None:
         agree([*BEGIN, *nodes, aten("view_as_real", ["l"], "y")], {"z": z}, opset)
 
 
-@pytest.mark.slow
 def test_many_columns() -> None:
     nodes = [*BEGIN, constant("uplo", "L"), aten("linalg_eigvalsh", ["a", "uplo"], "y")]
     z = pairs(np.linalg.qr(normal(60, 60))[0]).astype(np.float32)
