@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import onnx
-import onnx.shape_inference
 
 from surgeon.changing import changed
 from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError, SurgeonError, few
 from surgeon.extension import BEHIND, IN_FRONT, Extension, is_other, parse_extension, type_of
 from surgeon.importer import opset_of
+from surgeon.inferring import NotInferred, inferred
 from surgeon.meanings import holds_at
 from surgeon.model import Model
 from surgeon.nested import every_node
@@ -252,14 +252,14 @@ class _Joining:
             extension = self.extension
             if not extension.file or not isinstance(_inferred(parse_extension(extension)), str):
                 raise self._wrong(f"ONNX refuses it: {found}")
-            found = onnx.shape_inference.infer_shapes(asked)  # it is so before it meets the model
-        for value, inferred in zip(self.own.output, found.graph.output, strict=True):
-            if not _agree(value, inferred, names=bool(joints)):
+            found = inferred(asked)  # it is so before it meets the model
+        for value, told in zip(self.own.output, found.graph.output, strict=True):
+            if not _agree(value, told, names=bool(joints)):
                 if self.extension.file:  # exporters leave shapes of a trace
-                    value.CopyFrom(inferred)
+                    value.CopyFrom(told)
                     continue
                 says = f"it says that `{value.name}` is {type_of(value)}"
-                raise self._wrong(f"{says}, and computes {type_of(inferred)}")
+                raise self._wrong(f"{says}, and computes {type_of(told)}")
             if not (value.type.tensor_type.elem_type or is_other(value)):
                 raise self._wrong(f"it does not say of what type `{value.name}` is")
         for joint in joints if self.in_front else ():
@@ -355,12 +355,9 @@ class _Joining:
 def _inferred(model: onnx.ModelProto) -> onnx.ModelProto | str:
     """The model with its types and shapes; why ONNX refuses it, where it does."""
     try:
-        return onnx.shape_inference.infer_shapes(
-            model, check_type=True, strict_mode=True, data_prop=True
-        )
-    except Exception as error:  # of onnx's own kinds, none of which it exports
-        said = str(error).strip().splitlines()
-        return said[-1] if said else str(error)
+        return inferred(model, check_type=True, strict=True, data_prop=True)
+    except NotInferred as error:
+        return str(error).splitlines()[-1]
 
 
 def _copy(value: onnx.ValueInfoProto) -> onnx.ValueInfoProto:

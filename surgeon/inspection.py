@@ -35,6 +35,7 @@ from surgeon.weights import Weight, weights_of
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
+TIMEOUT = 10.0  # seconds for what native code is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ class Inspection:
         return {**asdict(self), **plain}
 
 
-def with_load(found: Inspection, *, timeout: float = 10.0) -> Inspection:
+def with_load(found: Inspection, *, timeout: float = TIMEOUT) -> Inspection:
     """The same, after onnxruntime was asked, in a process of its own, whether it loads the model.
 
     It is not asked where operators or data are missing, and of models above a gigabyte or with

@@ -7,11 +7,11 @@ the first need and used for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import onnx
 
@@ -20,6 +20,8 @@ from surgeon.choices import check_integer
 from surgeon.errors import ForeignError, MemoryUp, TimeUp
 from surgeon.runtime import Feeds, NotRunnable, Runner, Session, not_held, without_schema
 from surgeon.workers import Remote, Worker
+
+T = TypeVar("T")
 
 TIMEOUT = 600.0  # seconds for one run of a model, where nobody says
 MOST_LOADED = 1 << 30  # bytes of weights of a model that is loaded to see whether it loads
@@ -97,6 +99,27 @@ def open_session(
     return Isolated(here, made, model, folder, optimise, called="onnxruntime")
 
 
+def asked(function: Callable[..., T], *args: Any, called: str) -> T:
+    """What a function returns that calls native code, from the worker where one is to be used.
+
+    Args:
+        function: Of a module, by whose name the worker finds it.
+        args: What it is given; must be picklable.
+        called: How errors call it.
+
+    Raises:
+        ForeignError: The worker crashed, hung or ran out of memory.
+    """
+    if (here := _cell.get()) is None:
+        return function(*args)
+    task = f"{function.__module__}:{function.__qualname__}"
+    with _mended():
+        found: T = here.worker.call(
+            task, *args, timeout=here.timeout, memory=here.memory, called=called
+        )
+    return found
+
+
 def unknown_operators(model: onnx.ModelProto) -> tuple[str, ...]:
     """The operators of a model that onnxruntime does not know, as `domain.Op`.
 
@@ -109,17 +132,7 @@ def unknown_operators(model: onnx.ModelProto) -> tuple[str, ...]:
     found = without_schema(model)
     if not found or not customops.libraries():
         return found
-    if (here := _cell.get()) is None:
-        return not_held(found)
-    with _mended():
-        left: tuple[str, ...] = here.worker.call(
-            "surgeon.runtime:not_held",
-            found,
-            timeout=here.timeout,
-            memory=here.memory,
-            called="onnxruntime",
-        )
-    return left
+    return asked(not_held, found, called="onnxruntime")
 
 
 def fault_of(model: onnx.ModelProto | Path, *, folder: Path | None = None) -> str | None:

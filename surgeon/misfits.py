@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 
 import onnx
 import onnx.defs
-from onnx.shape_inference import InferenceError, infer_shapes
 
+from surgeon.inferring import NotInferred, inferred
 from surgeon.nested import bodies, every_body, every_node
 from surgeon.oddities import held_by, without_claims
 from surgeon.reference.plan import reads
@@ -154,13 +154,11 @@ def _inferred(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, str]]:
 def _typed(light: onnx.ModelProto) -> tuple[onnx.ModelProto, str]:
     """A model with the types of its values, and what onnx says where inference fails."""
     try:
-        return infer_shapes(light, strict_mode=True), ""
-    except InferenceError as error:
+        return inferred(light, strict=True), ""
+    except NotInferred as error:
         failed = str(error)
-    except (ValueError, RuntimeError):  # whatever else C++ has against it
-        return light, ""
-    with suppress(InferenceError, ValueError, RuntimeError):
-        return infer_shapes(light), failed
+    with suppress(NotInferred):
+        return inferred(light), failed
     return light, failed
 
 

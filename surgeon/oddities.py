@@ -9,6 +9,7 @@ from typing import NamedTuple
 import onnx
 from onnx import numpy_helper
 
+from surgeon.inferring import NotInferred, inferred
 from surgeon.nested import every_body, every_node
 
 _SMALL = 1024  # numbers of a constant that may be sizes
@@ -102,10 +103,10 @@ def _misstated(proto: onnx.ModelProto) -> Iterator[str]:
     if not told:
         return
     try:
-        inferred = onnx.shape_inference.infer_shapes(without_claims(proto)).graph
-    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
+        graph = inferred(without_claims(proto)).graph
+    except NotInferred:
         return
-    for value in (*inferred.value_info, *inferred.output):
+    for value in (*graph.value_info, *graph.output):
         tensor = value.type.tensor_type
         if value.name in told and tensor.elem_type and _differ(told[value.name], tensor):
             yield value.name

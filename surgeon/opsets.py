@@ -148,13 +148,16 @@ def raise_form(
     if dtype_of_input is None and any(m.like_input and m.attribute in node.attrs for m in moved):
         node.domain = LEGACY
         return
+    stated = [move for move in moved if move.attribute in node.attrs]
+    try:
+        arrays = [move.constant(node.attrs[move.attribute], dtype_of_input) for move in stated]
+    except (OverflowError, TypeError, ValueError):  # no number, or none of this type: no valid node
+        node.domain = LEGACY
+        return
     inputs = list(node.inputs)
     node.origin_inputs = tuple(inputs)
-    for move in moved:
-        if move.attribute not in node.attrs:
-            continue
-        value = node.attrs.pop(move.attribute)
-        array = move.constant(value, dtype_of_input)
+    for move, array in zip(stated, arrays, strict=True):
+        del node.attrs[move.attribute]
         while len(inputs) < move.index:
             inputs.append(make_variable(""))
         constant = gs.Constant(f"{node.outputs[0].name}/{move.attribute}", array)

@@ -147,7 +147,7 @@ class Search:
             return False
         found, value = _plain(found), _plain(value)
         if key == "axis" and isinstance(found, int) and isinstance(value, int) and found != value:
-            rank = self.facts.of(node.inputs[0]).rank
+            rank = self.facts.of(node.inputs[0]).rank if node.inputs else None
             return rank is not None and found % max(rank, 1) == value % max(rank, 1)
         if isinstance(value, float) and isinstance(found, float):
             return bool(np.float32(value) == np.float32(found))

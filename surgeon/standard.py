@@ -25,7 +25,7 @@ def newest_opset() -> int:
 def schema(op: str, opset: int) -> onnx.defs.OpSchema | None:
     """A standard operator as an opset has it; None where it has none of the name."""
     try:
-        return onnx.defs.get_schema(op, opset, "")
+        return onnx.defs.get_schema(op, max(0, min(opset, newest_opset())), "")  # takes an int32
     except onnx.defs.SchemaError:
         return None
 

@@ -95,6 +95,49 @@ def body_of_another_name() -> onnx.ModelProto:
     return model
 
 
+def body_that_takes_too_few() -> onnx.ModelProto:
+    model = endless_loop()
+    model.graph.node[0].input.append("start")
+    return model
+
+
+def body_that_gives_too_few() -> onnx.ModelProto:
+    model = endless_loop()
+    del model.graph.node[0].attribute[0].g.output[1:]
+    return model
+
+
+def size_below_zero() -> onnx.ModelProto:
+    """A kernel larger than what it is moved over, and a Slice of that: onnx's inference aborts."""
+    return graph_of(
+        helper.make_node("Conv", ["image", "kernel"], ["c"]),
+        helper.make_node("Slice", ["c", "zero", "two", "two"], ["s"]),
+        helper.make_node("ReduceSum", ["s"], ["t"]),
+        helper.make_node("Neg", ["x"], ["a"]),
+        helper.make_node("Neg", ["a"], ["b"]),
+        helper.make_node("Add", ["b", "t"], ["y"]),
+        image=np.zeros((1, 2, 3, 3), np.float32),
+        kernel=np.zeros((1, 2, 5, 5), np.float32),
+        zero=np.array([0]),
+        two=np.array([2]),
+    )
+
+
+def bound_beyond_its_type() -> onnx.ModelProto:
+    """A Clip of whole numbers of four bits to 1e30."""
+    model = graph_of(
+        helper.make_node("Clip", ["four"], ["c"], max=1e30),
+        helper.make_node("Cast", ["c"], ["f"], to=FLOAT),
+        helper.make_node("Neg", ["x"], ["a"]),
+        helper.make_node("Neg", ["a"], ["b"]),
+        helper.make_node("Add", ["b", "f"], ["y"]),
+    )
+    model.opset_import[0].version = 10
+    four = helper.make_tensor("four", onnx.TensorProto.INT4, [4], [1, 2, 3, 4])
+    model.graph.initializer.append(four)
+    return model
+
+
 def segment() -> onnx.ModelProto:
     model = with_tensor()
     model.graph.initializer[0].segment.end = 2
@@ -195,6 +238,27 @@ BROKEN: dict[str, tuple[Callable[[], onnx.ModelProto], tuple[int, ...], str]] = 
     ),
     "value of a body with a name from outside": (shadowed, (0, 3, 4), ""),
     "body that is not there": (body_that_is_not_there, (4,), "holds no graph"),
+    "If without a condition": (
+        lambda: edited(lambda m: m.graph.node[4].ClearField("input")),
+        (4,),
+        "node `d` (If) has no condition",
+    ),
+    "body that takes too few": (
+        body_that_takes_too_few,
+        (4,),
+        "the body of node `s` (Loop) takes fewer values than the node has for it",
+    ),
+    "body that gives too few": (
+        body_that_gives_too_few,
+        (4,),
+        "the body of node `s` (Loop) gives fewer values than the node",
+    ),
+    "opset without end": (
+        lambda: edited(lambda m: setattr(m.opset_import[0], "version", 2**40)),
+        (0, 3, 4),
+        "",
+    ),
+    "bound beyond its type": (bound_beyond_its_type, (0, 3, 4), ""),
     "body of another name": (body_of_another_name, (4,), "node `s` (Loop) has no `body`"),
     "Identity of nothing": (identity_of_nothing, (0, 3, 4), ""),
     "branch without outputs": (

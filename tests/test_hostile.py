@@ -12,7 +12,7 @@ from pathlib import Path
 
 import onnx.parser
 import pytest
-from hostile_broken import BROKEN, with_attribute
+from hostile_broken import BROKEN, size_below_zero, with_attribute
 from hostile_command import (
     EVERY,
     Runner,
@@ -87,6 +87,15 @@ def test_a_batch_of_broken_models(surgeon: Runner, rules: Path, tmp_path: Path) 
     for index, (make, _, _) in enumerate(BROKEN.values()):
         (folder / f"{index}.onnx").write_bytes(make().SerializeToString())
     batch_of(surgeon, rules, folder, len(BROKEN))
+
+
+def test_onnx_itself_ends_the_process(surgeon: Runner, rules: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    path = save(folder, size_below_zero())
+    others(surgeon, rules, path, "size below zero")
+    for recipe in ("opset-11", "opset-19", "any-batch", "float32-in-float16"):
+        attempt(surgeon, recipe, path, (0, 3, 4))
 
 
 def test_a_constant_in_a_kind_of_its_own_is_read_or_left(

@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 from surgeon.declared import size_of
 from surgeon.frozen import Frozen
 from surgeon.importer import opset_of
+from surgeon.inferring import NotInferred, inferred
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 Size = int | str | None
@@ -273,13 +274,13 @@ def _shapes(model: onnx.ModelProto) -> Mapping[str, Sequence[Size]]:
             value = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
             light.graph.input.append(value)
     try:
-        inferred = onnx.shape_inference.infer_shapes(light, data_prop=True).graph
-    except (onnx.shape_inference.InferenceError, ValueError) as error:
-        raise Frozen(f"onnx infers no shapes: {str(error).strip().splitlines()[0]}") from None
+        graph = inferred(light, data_prop=True).graph
+    except NotInferred as error:
+        raise Frozen(f"onnx infers no shapes: {str(error).splitlines()[0]}") from None
     found: dict[str, Sequence[Size]] = {
         tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer
     }
-    for value in (*inferred.value_info, *inferred.input, *inferred.output):
+    for value in (*graph.value_info, *graph.input, *graph.output):
         if value.type.tensor_type.HasField("shape"):
             found[value.name] = tuple(map(size_of, value.type.tensor_type.shape.dim))
     return found

@@ -224,9 +224,8 @@ def inspect(
             return
         from surgeon.isolation import isolation
 
-        with isolation():  # libraries of custom operators are asked what they hold
-            found = inspection.inspect(model, target=target)
-        found = inspection.with_load(found)
+        with isolation(timeout=inspection.TIMEOUT):  # onnx and libraries are asked too
+            found = inspection.with_load(inspection.inspect(model, target=target))
         division = None
         if found.fit is not None and (refused := found.fit.lasting):
             from surgeon.dividing import divide

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import onnx
-import onnx.shape_inference
 
 from surgeon.declared import tensor_of
 from surgeon.dialect import normalise
 from surgeon.errors import ModelError, SurgeonError
 from surgeon.facts import Fact, Facts
+from surgeon.inferring import NotInferred, inferred
 from surgeon.links import toposort
 from surgeon.model import Model
 from surgeon.reference.plan import without_calls
@@ -86,8 +86,8 @@ def _type(fact: Fact) -> onnx.TypeProto:
 def _inferred(model: Model) -> dict[str, onnx.TypeProto]:
     """What onnx infers: of lists, and of what an If gives, too."""
     try:
-        whole = onnx.shape_inference.infer_shapes(model.proto)
-    except Exception:  # too large to be handed over, or whatever C++ has against it
+        whole = inferred(model.proto)
+    except NotInferred:
         return {}
     return {value.name: value.type for value in whole.graph.value_info}
 

@@ -80,6 +80,8 @@ def body_output(
 def turns(facts: Facts, node: gs.Node) -> Dim | None:
     """How often the body of a Loop runs, where that is proven."""
     body = node.attrs["body"]
+    if len(body.inputs) < 2 or not body.outputs:
+        return None
     given = node.inputs[0] if node.inputs else None
     most = None if given is None or given.is_empty() else facts.of(given).value
     if most is None or most.size != 1:

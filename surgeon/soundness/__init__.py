@@ -21,6 +21,7 @@ from onnx import AttributeProto
 from surgeon.errors import ModelError
 from surgeon.files import external_path
 from surgeon.soundness.apart import outputs_to_copy, repeated
+from surgeon.soundness.control import check_bodies
 from surgeon.soundness.scopes import Node, Scope
 from surgeon.soundness.tensors import Broken, check_tensor, quoted
 from surgeon.soundness.texts import check_texts
@@ -29,11 +30,6 @@ LARGEST_CALLS = 1_000_000  # nodes after every call of a function is written out
 _MEND = "Export or download the model again; `onnx.checker` may say more."
 _STANDARD = ("", "ai.onnx")
 _FIRST_IR_WITH_IMPORTS = 3
-_BODIES = {
-    "If": frozenset({"then_branch", "else_branch"}),
-    "Loop": frozenset({"body"}),
-    "Scan": frozenset({"body"}),
-}
 
 
 class Sound(NamedTuple):
@@ -91,8 +87,7 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> Sound:
                 for node in scope.nodes:
                     if node.attributes:
                         _check_attributes(node, opset)
-                    if node.attributes or node.proto.op_type in _BODIES:
-                        _check_branches(node)
+                    check_bodies(node, opset)
                 for tensor in scope.tensors():
                     check_tensor(tensor, folder)
                     outside = outside or tensor.data_location == tensor.EXTERNAL
@@ -326,23 +321,6 @@ def _check_attributes(node: Node, opset: int) -> None:
                 f"attribute {quoted(attribute.name)} of {node} is of kind "
                 f"{_kind_name(found)}, and the operator's is {_kind_name(kind)}"
             )
-
-
-def _check_branches(node: Node) -> None:
-    """A body is there, and the branches of an If give what it gives."""
-    for attribute in node.attributes:
-        if attribute.type == onnx.AttributeProto.GRAPH and not attribute.HasField("g"):
-            raise Broken(f"attribute {quoted(attribute.name)} of {node} holds no graph")
-    wanted = _BODIES.get(node.proto.op_type)
-    if wanted is None or node.proto.domain not in _STANDARD:
-        return
-    lacking = wanted - {each.name for each in node.attributes if each.HasField("g")}
-    if lacking:
-        raise Broken(f"{node} has no {quoted(min(lacking))}")
-    if node.proto.op_type == "If":
-        for body in node.bodies:
-            if len(body.proto.output) < len(node.outputs):
-                raise Broken(f"a branch of {node} gives fewer values than the node")
 
 
 @cache

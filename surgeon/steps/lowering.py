@@ -16,6 +16,7 @@ from surgeon.errors import OpsetError, SurgeonError
 from surgeon.external import with_small_data, without_data
 from surgeon.facts.fact import INTEGERS
 from surgeon.importer import opset_of
+from surgeon.inferring import NotInferred, inferred
 from surgeon.nested import bodies, functions_left
 from surgeon.opsets import MOVED, STANDARD, Moved
 from surgeon.standard import first_opset, schema
@@ -72,13 +73,13 @@ def lower_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
         _lower(lowered.graph, before, at, fed=set(_fed(proto)))
         _add(lowered, at.added)
         if before >= _FLOORED > opset:
-            _check_remainders(onnx.shape_inference.infer_shapes(proto).graph)
+            _check_remainders(inferred(proto).graph)
         for entry in lowered.opset_import:
             if entry.domain in STANDARD:
                 entry.version = opset
         lowered.ir_version = min(proto.ir_version, least_ir_version(lowered))
         _check(lowered)
-    except (Not, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+    except (Not, onnx.checker.ValidationError, NotInferred) as error:
         what = str(error).strip().splitlines()[0]
         mend = "Put recipes in front that spell it otherwise, as `spelled-out`."
         refused = OpsetError(what, where=where, mend=mend)
@@ -116,7 +117,7 @@ def _check(model: onnx.ModelProto) -> None:
     claims = list(model.graph.value_info)
     del model.graph.value_info[:]
     seen = without_data(model)
-    onnx.shape_inference.infer_shapes(seen, check_type=True, strict_mode=True)
+    inferred(seen, check_type=True, strict=True)
     tensors = [value.type.tensor_type for value in (*seen.graph.input, *seen.graph.output)]
     bare = [tensor for tensor in tensors if tensor.elem_type and not tensor.HasField("shape")]
     for tensor in bare:
@@ -157,7 +158,7 @@ def _dims_of(proto: onnx.ModelProto) -> Callable[[str], Dims | None]:
         found = {tensor.name: [*tensor.dims] for tensor in proto.graph.initializer}
         graph = proto.graph
         if proto.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF:
-            graph = onnx.shape_inference.infer_shapes(proto).graph
+            graph = inferred(proto).graph
         for value in (*graph.input, *graph.value_info, *graph.output):
             if value.type.tensor_type.HasField("shape"):
                 dims = value.type.tensor_type.shape.dim

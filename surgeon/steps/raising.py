@@ -10,6 +10,7 @@ import onnx
 from surgeon.errors import OpsetError, SurgeonError
 from surgeon.external import with_small_data
 from surgeon.importer import opset_of
+from surgeon.inferring import NotConverted, NotInferred, converted, inferred
 from surgeon.nested import WRITE_OUT, every_body, every_node, functions_left
 from surgeon.opsets import STANDARD
 from surgeon.spelling import is_foreign, operator_name
@@ -57,8 +58,6 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
             along one axis and grows along another; a Hardmax is along several axes; or the
             converter has no adapter for an operator.
     """
-    import onnx.version_converter
-
     before = opset_of(proto) or 1
     if before >= opset:
         raise SurgeonError(
@@ -78,8 +77,8 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
     if before < _ONE_AXIS <= opset and _has(proto, "Hardmax"):
         _check_hardmax(proto, kinds or _kinds(proto), opset)
     try:
-        raised = onnx.version_converter.convert_version(_unlisted(proto), opset)
-    except Exception as error:  # the converter raises RuntimeError and its own kinds
+        raised = converted(_unlisted(proto), opset)
+    except NotConverted as error:
         raise _failed(proto, opset, error) from None
     if before < _COORDINATES <= opset:
         constants = _constants(raised)
@@ -135,8 +134,8 @@ def _has(proto: onnx.ModelProto, *operators: str) -> bool:
 def _kinds(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
     """What is known of types and shapes, in bodies too."""
     try:
-        graph = onnx.shape_inference.infer_shapes(proto).graph
-    except (onnx.shape_inference.InferenceError, ValueError):  # one of 2 GiB, say
+        graph = inferred(proto).graph
+    except NotInferred:  # one of 2 GiB, say
         graph = proto.graph
     found = {}
     for each in (graph, *every_body(graph.node)):

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
-import onnx.shape_inference
 
 from surgeon.errors import SurgeonError
+from surgeon.inferring import NotInferred, inferred
 from surgeon.isolation import open_session
 from surgeon.reference.plan import without_calls
 from surgeon.renaming import unused
@@ -76,7 +76,7 @@ class Reach:
         if self._found is None:
             try:
                 self._found = self._measured(self._before)
-            except (SurgeonError, ValueError, onnx.shape_inference.InferenceError):
+            except (SurgeonError, ValueError, NotInferred):
                 # it does not run: nothing is known
                 self._found = {}
         found = [self._found[name] for name in names if name in self._found]
@@ -160,7 +160,7 @@ def _kinds(model: onnx.ModelProto) -> dict[str, int]:
             light.graph.input.append(
                 onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
             )
-    inferred = onnx.shape_inference.infer_shapes(light).graph
+    graph = inferred(light).graph
     constants = {tensor.name for tensor in model.graph.initializer}
-    values = (*inferred.value_info, *inferred.output, *model.graph.input)
+    values = (*graph.value_info, *graph.output, *model.graph.input)
     return {v.name: v.type.tensor_type.elem_type for v in values if v.name not in constants}

@@ -16,6 +16,7 @@ from surgeon.chance import chosen_outputs, drawn_outputs, operator_of
 from surgeon.edges import Drawing
 from surgeon.errors import SurgeonError
 from surgeon.importer import types_given
+from surgeon.inferring import NotInferred, inferred
 from surgeon.isolation import Isolated, cell, open_session
 from surgeon.reference import NoWitness, Undefined, open_reference
 from surgeon.reference.arguments import is_foreign
@@ -245,8 +246,8 @@ def _joins_no_shapes(model: onnx.ModelProto, feeds: Feeds) -> bool:
             for size in array.shape:
                 shape.dim.add(dim_value=size)
     try:
-        onnx.shape_inference.infer_shapes(fixed, strict_mode=True)
-    except onnx.shape_inference.InferenceError as error:
+        inferred(fixed, strict=True)
+    except NotInferred as error:
         return set(_FAULTY.findall(str(error))) == {"Concat"}
     return False
 

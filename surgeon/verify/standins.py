@@ -18,6 +18,7 @@ from onnx import TensorProto, helper
 
 from surgeon.declared import size_of
 from surgeon.importer import opset_of
+from surgeon.inferring import NotInferred, inferred
 from surgeon.isolation import unknown_operators
 from surgeon.nested import bodies, every_body, every_node
 from surgeon.reference.arguments import is_foreign
@@ -118,13 +119,13 @@ class _Declared:
     def of(cls, model: onnx.ModelProto) -> _Declared:
         """What is declared, and of types what onnx infers in front of the first of them."""
         try:
-            inferred = onnx.shape_inference.infer_shapes(model)
-        except Exception:  # too large, or whatever C++ has against the model
-            inferred = model
+            told = inferred(model)
+        except NotInferred:
+            told = model
         types: dict[str, int] = {}
         dims: dict[str, Sequence[Dim]] = {}
         lengths: dict[str, tuple[str, int]] = {}
-        for graph in (inferred.graph, *every_body(inferred.graph.node)):
+        for graph in (told.graph, *every_body(told.graph.node)):
             types |= {tensor.name: tensor.data_type for tensor in graph.initializer}
             for value in (*graph.input, *graph.value_info, *graph.output):
                 tensor = value.type.tensor_type
