@@ -281,6 +281,11 @@ BROKEN: dict[str, tuple[Callable[[], onnx.ModelProto], tuple[int, ...], str]] = 
         (4,),
         "",
     ),
+    "Constant that gives nothing": (
+        lambda: edited(lambda m: m.graph.node.add(op_type="Constant", name="k")),
+        (4,),
+        "node `k` (Constant) gives nothing",
+    ),
     "node without an operator": (
         lambda: edited(lambda m: m.graph.node[2].ClearField("op_type")),
         (0, 3, 4),

@@ -25,6 +25,7 @@ from surgeon.soundness.control import check_bodies
 from surgeon.soundness.scopes import Node, Scope
 from surgeon.soundness.tensors import Broken, check_tensor, quoted
 from surgeon.soundness.texts import check_texts
+from surgeon.standard import first_opset, schema
 
 LARGEST_CALLS = 1_000_000  # nodes after every call of a function is written out
 _MEND = "Export or download the model again; `onnx.checker` may say more."
@@ -85,6 +86,8 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> Sound:
                     again.update(dict.fromkeys(sorted(outputs_to_copy(scope.proto))))
                 _check_order(scope)
                 for node in scope.nodes:
+                    if not node.outputs:
+                        _check_gives(node)
                     if node.attributes:
                         _check_attributes(node, opset)
                     check_bodies(node, opset)
@@ -304,6 +307,12 @@ def _check_imports(proto: onnx.ModelProto) -> None:
             )
 
 
+def _check_gives(node: Node) -> None:
+    """Each of ONNX's operators gives something; others may be there for what they do."""
+    if node.proto.domain in _STANDARD and first_opset(node.proto.op_type):
+        raise Broken(f"{node} gives nothing")
+
+
 def _check_attributes(node: Node, opset: int) -> None:
     """A standard operator's attributes are of the kinds that it has."""
     operator = node.proto.op_type
@@ -325,11 +334,10 @@ def _check_attributes(node: Node, opset: int) -> None:
 
 @cache
 def _kinds(op: str, opset: int) -> dict[str, int]:
-    try:
-        schema = onnx.defs.get_schema(op, min(max(opset, 1), 2**31 - 1), "")
-    except Exception:  # not in this opset, or in none: not for us to say
+    known = schema(op, opset)
+    if known is None:  # not in this opset, or in none: not for us to say
         return {}
-    kinds: dict[str, Any] = {name: a.type for name, a in schema.attributes.items()}
+    kinds: dict[str, Any] = {name: a.type for name, a in known.attributes.items()}
     return {name: int(kind.value) for name, kind in kinds.items()}
 
 

@@ -28,7 +28,8 @@ def coarsest_tolerance(model: onnx.ModelProto) -> float:
     inner = {tensor.data_type for tensor in model.graph.initializer}
     inner |= {to for node in model.graph.node if (to := _cast_to(node))}
     kinds |= inner & {int(onnx.TensorProto.FLOAT)}
-    names = [onnx.helper.tensor_dtype_to_np_dtype(kind).name for kind in kinds if kind]
+    known = kinds.intersection(onnx.TensorProto.DataType.values()) - {0}
+    names = [onnx.helper.tensor_dtype_to_np_dtype(kind).name for kind in known]
     return max((TOLERANCES[name][0] for name in names if name in TOLERANCES), default=0.0)
 
 
