@@ -126,8 +126,8 @@ def _run(facts: Facts, order: Sequence[gs.Node], values: dict[int, Array]) -> No
 
 
 def _computed(node: gs.Node, operands: Sequence[Array | None]) -> Sequence[Array] | None:
-    if node.op == "Cast" and operands[0] is not None:
-        return [operands[0].astype(np.bool_ if node.attrs["to"] == BOOL else np.int64)]
+    if node.op == "Cast" and operands and operands[0] is not None:
+        return [operands[0].astype(np.bool_ if node.attrs.get("to") == BOOL else np.int64)]
     if node.op in _GROWING or any(array is not None and array.size > _MOST for array in operands):
         return None
     if any(isinstance(value, gs.Tensor | gs.Graph) for value in node.attrs.values()):

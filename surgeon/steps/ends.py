@@ -153,7 +153,7 @@ class Ends:
         if not found:
             return []
         given, wanted = typed(found[0].input[0]), _to(found[0])
-        if given not in _AT_MOST_32_BITS or wanted in (given, _TYPE.STRING):
+        if given not in _AT_MOST_32_BITS or wanted in (given, _TYPE.STRING, _TYPE.UNDEFINED):
             return []
         floats = given in FRACTIONS and wanted in FRACTIONS
         return found if floats or _holds(wanted, given) else []
@@ -176,7 +176,7 @@ class Ends:
         node = makers.get(name)
         while node is not None:
             alone = len(self._readers(name)) + (name in self.outputs) == 1
-            if not alone or node.domain not in ("", "ai.onnx"):
+            if not alone or node.domain not in ("", "ai.onnx") or not node.input:
                 return []
             found.insert(0, node)
             if node.op_type == operator:
@@ -288,9 +288,8 @@ class Ends:
 
 
 def _to(cast: onnx.NodeProto) -> int:
-    """The element type that a Cast gives."""
-    (to,) = (a.i for a in cast.attribute if a.name == "to")
-    return int(to)
+    """The element type that a Cast gives; 0 where it does not say, and so is none."""
+    return next((int(a.i) for a in cast.attribute if a.name == "to"), int(_TYPE.UNDEFINED))
 
 
 def _holds(wider: int, narrower: int) -> bool:
