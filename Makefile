@@ -8,6 +8,7 @@
 #   make fuzz-graphs   10,000 graphs drawn at random through apply, one after the other (minutes)
 #   make twists        graphs of the recipes' cases, changed a little, through apply (SECONDS); what is
 #                      found lies in out/twists, for somebody to look at
+#   make damage        models damaged as protobufs can be, through apply and other commands (SECONDS)
 #   make conditions    of each condition of a rule, whether there is a graph that it alone refuses (minutes)
 #   make fuzz          damaged models, patterns and expressions, steered by coverage (needs atheris)
 #   make batch         2,000 models and 100 hostile files, killed three times and resumed (needs CORPUS)
@@ -41,7 +42,7 @@ endif
 SUITED := import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else 'surgeon needs Python 3.11 to 3.13, and this is ' + sys.version.split()[0] + '; say: make PYTHON=python3.12')
 STAMP := import pathlib, sys; pathlib.Path(sys.argv[1]).touch()
 
-.PHONY: demo check test lint cases docs hostile batch kills fuzz fuzz-graphs twists conditions mutations bench test-targets test-oldest torch samples
+.PHONY: demo check test lint cases docs hostile batch kills fuzz fuzz-graphs twists damage conditions mutations bench test-targets test-oldest torch samples
 .DEFAULT_GOAL := check
 
 demo: .venv/installed
@@ -90,6 +91,9 @@ batch: .venv/installed-dev
 
 twists: .venv/installed-dev
 	$(BIN)/python tests/twisting.py out/twists $(SECONDS) $(SEED)
+
+damage: .venv/installed-dev
+	$(BIN)/python tests/damaging.py out/damage $(SECONDS) $(SEED)
 
 conditions: .venv/installed-dev
 	$(BIN)/python tests/conditions.py

@@ -47,7 +47,7 @@ from surgeon.writer import Writer, imports, set_property
 Array = npt.NDArray[Any]
 ModelLike = Any  # Model, onnx.ModelProto, gs.Graph, or a path
 
-G_LOGGER.severity = G_LOGGER.CRITICAL  # surgeon reports for itself
+G_LOGGER.severity = G_LOGGER.CRITICAL + 1  # surgeon reports for itself, what is raised too
 
 
 class Model:
