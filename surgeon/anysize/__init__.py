@@ -33,7 +33,7 @@ from surgeon.housekeeping import Housekeeper
 from surgeon.links import toposort
 from surgeon.model import Model
 from surgeon.nested import WRITE_OUT, functions_left
-from surgeon.opsets import STANDARD
+from surgeon.opsets import STANDARD, Unavailable
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery
 from surgeon.sweep import Sweep
@@ -334,6 +334,8 @@ def _walked(begun: Model, told: tuple[Size, ...], plain: frozenset[str]) -> tupl
             _carry(sizes, node)
         except Frozen as error:
             raise type(error)(f"{title} is for one size: {error}") from None
+        except Unavailable as error:
+            raise Frozen(f"{title} would be written otherwise: {error}") from None
         except (LookupError, StopIteration, TypeError, ValueError) as error:
             raise Frozen(f"{title} is not as its operator has it: {error}") from None
     model.graph.nodes = [node for node in sizes.done if not node.__dict__.get("gone")]

@@ -212,6 +212,8 @@ class Ends:
             if len(readers) != 1 or readers[0] is None or readers[0].domain not in ("", "ai.onnx"):
                 return []
             reader = readers[0]
+            if not reader.output:
+                return []
             if reader.op_type not in _WITH_CONSTANT and reader.input[0] != name:
                 return []  # it tells a shape, or a place
             chain.append(reader)
