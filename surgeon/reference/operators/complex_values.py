@@ -93,7 +93,8 @@ def trapezoid(y: Array, dim: int, dx: Any = 1, x: Any = None) -> Array:
 
 def cumulative_trapezoid(y: Array, dim: int, dx: Any = 1, x: Any = None) -> Array:
     """As many areas as there are, one after the other."""
-    return np.cumsum(_areas(y, dim, dx, x), axis=axis_of(dim, y.ndim)).astype(y.dtype)
+    sums = np.cumsum(_areas(y, dim, dx, x), axis=axis_of(dim, y.ndim))
+    return np.asarray(sums).astype(y.dtype)
 
 
 def _areas(y: Array, dim: int, dx: Any, x: Any) -> Any:
