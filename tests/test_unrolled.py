@@ -80,7 +80,7 @@ def test_a_condition_on_what_is_computed_stays(condition: str) -> None:
     model = parse(
         """
         g (float[2] x) => (float[2] y) <float e = {5}> {
-          n, y = Loop <body = turn (int64 k, bool c, float[2] a) => (bool go, float[2] d) {
+          y = Loop <body = turn (int64 k, bool c, float[2] a) => (bool go, float[2] d) {
             s = ReduceSum <keepdims = 0> (a)
             l = CONDITION
             go = Not (l)
