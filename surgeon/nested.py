@@ -33,6 +33,34 @@ def every_node(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
             yield from every_node(body.node)
 
 
+def state_scalars_of_loops(graph: onnx.GraphProto) -> None:
+    """Declare the turn and the condition of each body of a Loop as scalars, which ONNX makes them.
+
+    PyTorch's exporter leaves their shape open in a `while` of a script, and then onnxruntime loads
+    the Loop and does not run it. What declares a shape stays as it is.
+    """
+    for tensor in _shapeless(graph):
+        tensor.shape.SetInParent()
+
+
+def with_scalars_of_loops(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with these shapes stated: itself where there are none to state."""
+    if next(_shapeless(model.graph), None) is None:
+        return model
+    stated = onnx.ModelProto()
+    stated.CopyFrom(model)
+    state_scalars_of_loops(stated.graph)
+    return stated
+
+
+def _shapeless(graph: onnx.GraphProto) -> Iterator[onnx.TypeProto.Tensor]:
+    """The types of turns and conditions of Loops that declare no shape."""
+    loops = (node for node in every_node(graph.node) if node.op_type == "Loop")
+    for value in (each for loop in loops for body in bodies(loop) for each in body.input[:2]):
+        if value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape"):
+            yield value.type.tensor_type
+
+
 # What helps where a step that knows nothing of functions meets some.
 WRITE_OUT = (
     "Functions of a runtime's domain, of another opset than the model's, or of thousands of nodes "

@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 from reference_models import normal, parse
 
+import surgeon
 from surgeon.errors import ModelError
 from surgeon.reference import NoWitness, Reference, Undefined
 from surgeon.runtime import RunFailed, Runner, Session
@@ -112,6 +113,30 @@ def test_lists_go_between_sessions_and_foreign_nodes() -> None:
     found = Reference(model).run({"a": a, "b": b})
     np.testing.assert_array_equal(found["y"], np.concatenate([a, b]))
     np.testing.assert_array_equal(found["z"], b - a)
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_a_loop_that_declares_no_shape_of_its_condition_is_compared(foreign: bool) -> None:
+    """So the exporter writes `while`: onnxruntime takes it, and does not run it."""
+    first = 'org.pytorch.aten.ATen <operator = "relu">' if foreign else "Relu"
+    model = parse(
+        f"""g (float[N,2] x) => (float[N,2] z) <int64 three = {{3}}, bool yes = {{1}}> {{
+            r = {first} (x)
+            y = Loop (three, yes, r) <body = body (int64 i, bool go, float[N,2] h)
+                => (bool go_on, float[N,2] next) {{ next = Add(h, r) go_on = Identity(go) }}>
+            n = Neg (y)
+            z = Neg (n)
+        }}"""
+    )
+    body = next(node for node in model.graph.node if node.op_type == "Loop").attribute[0].g
+    for value in body.input[:2]:
+        value.type.tensor_type.ClearField("shape")
+    before = model.SerializeToString()
+    x = normal(3, 2)
+    np.testing.assert_allclose(Reference(model).run({"x": x})["z"], 4 * np.maximum(x, 0))
+    result = surgeon.apply(model, "aten", "clean")
+    assert result.report.status == "equivalent"
+    assert model.SerializeToString() == before
 
 
 def test_a_body_with_foreign_nodes_is_interpreted() -> None:

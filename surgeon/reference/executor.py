@@ -13,6 +13,7 @@ import onnx
 from surgeon.declared import length_of
 from surgeon.errors import ModelError
 from surgeon.isolation import Isolated, cell
+from surgeon.nested import state_scalars_of_loops
 from surgeon.producer import release_of
 from surgeon.reference import by_onnx, control, quantized
 from surgeon.reference.by_onnx import is_complex
@@ -319,6 +320,7 @@ class Program:
         graph = model.graph
         graph.name = self._graph.name or "graph"
         graph.node.extend(step.nodes)
+        state_scalars_of_loops(graph)
         for name in step.constants:
             if not self._constants.embed(name, graph):
                 raise NoWitness(
