@@ -139,6 +139,46 @@ def test_a_loop_that_declares_no_shape_of_its_condition_is_compared(foreign: boo
     assert model.SerializeToString() == before
 
 
+def test_a_device_may_be_a_text_of_the_standards_own_kind() -> None:
+    model = parse(
+        """g (float[N,2] x) => (float[N,2] y) <int64 kind = {6}, int64 none = {0}, bool no = {0}> {
+            cpu = Constant <value_string = "cpu"> ()
+            z = org.pytorch.aten.ATen <operator = "zeros_like"> (x, kind, none, cpu, no, )
+            y = Sub (x, z)
+        }"""
+    )
+    x = normal(3, 2)
+    np.testing.assert_array_equal(Reference(model).run({"x": x})["y"], x)
+
+
+@pytest.mark.parametrize(
+    ("opset", "text", "wanted"),
+    [
+        (
+            13,
+            "g (float[N] x) => (int64[N] y) <int64 axis = {0}> "
+            "{ n = Neg (x) a = org.pytorch.aten.relu (n) t = Cast <to = 9> (a) y = CumSum (t, axis) }",
+            lambda x: (x < 0).cumsum(),
+        ),
+        (
+            9,
+            "g (float[N] x) => (bool[N] y) <float zero = {0}> "
+            "{ a = org.pytorch.aten.relu (x) y = Equal (a, zero) }",
+            lambda x: x <= 0,
+        ),
+    ],
+)
+def test_what_onnxruntime_has_of_other_types_alone_is_compared(
+    opset: int, text: str, wanted: Callable[[Any], Any]
+) -> None:
+    """The exporter sums what is true, and before opset 11 compares floats, which neither loads."""
+    model = parse(text)
+    model.opset_import[0].version = opset
+    x = normal(7)
+    np.testing.assert_array_equal(Reference(model).run({"x": x})["y"], wanted(x))
+    assert surgeon.apply(model, "aten").report.status == "equivalent"
+
+
 def test_a_body_with_foreign_nodes_is_interpreted() -> None:
     model = parse(
         """g (float[N,C,L] x, bool c) => (float[N,C,2] y, float[T,N,C,2] all, float[N,C,2] z)

@@ -18,8 +18,8 @@ _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
 # What onnxruntime 1.31 has of other types alone, and recipes bring to those; it has no list of two.
 _OF_OTHER_TYPES = frozenset(
-    "ArgMax ArgMin Clip Einsum EyeLike Max Min NonZero Pad SequenceConstruct Trilu Unique "
-    "Where".split()
+    "ArgMax ArgMin Clip CumSum Einsum Equal EyeLike Max Min NonZero Pad SequenceConstruct Trilu "
+    "Unique Where".split()
 )
 # What it does not have for doubles.
 _NOT_OF_DOUBLES = frozenset(
@@ -92,6 +92,8 @@ def run(
     if of_complex and node.op_type in _OF_TWO_NUMBERS:  # PyTorch takes one that is real beside them
         common = np.result_type(*given.values())
         given = {name: value.astype(common) for name, value in given.items()}
+    if node.op_type == "CumSum":  # PyTorch counts what is true
+        given = {n: v.astype(np.int64) if v.dtype == np.bool_ else v for n, v in given.items()}
     try:
         with np.errstate(all="ignore"):  # NaN and infinities are results like any other
             made = ReferenceEvaluator(node, opsets=dict(opsets)).run(None, dict(given))
