@@ -157,7 +157,8 @@ def test_a_device_may_be_a_text_of_the_standards_own_kind() -> None:
         (
             13,
             "g (float[N] x) => (int64[N] y) <int64 axis = {0}> "
-            "{ n = Neg (x) a = org.pytorch.aten.relu (n) t = Cast <to = 9> (a) y = CumSum (t, axis) }",
+            "{ n = Neg (x) a = org.pytorch.aten.relu (n) "
+            "t = Cast <to = 9> (a) y = CumSum (t, axis) }",
             lambda x: (x < 0).cumsum(),
         ),
         (
