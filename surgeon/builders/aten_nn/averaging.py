@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import dims
-from surgeon.arguments import Arguments, bind
+from surgeon.arguments import bind
 from surgeon.builders import parts
-from surgeon.builders.aten_nn.pools import windows_of
+from surgeon.builders.aten_nn.fitted import Fitted, fitted
 from surgeon.builders.parts import Array, Length
 from surgeon.builders.whole_numbers import averaged
 from surgeon.builders.windows import Window, begun, digit_of, with_batch
@@ -30,17 +29,14 @@ def avg_pool(draft: Draft, match: Match) -> Any:
     dtype = parts.numpy_dtype(draft, x)
     if not parts.is_float(dtype) and dtype != np.int64:
         raise Refused(f"PyTorch does not average {dtype.name}")
-    if dtype != np.int64 and _is_global(draft, args, x, spatial):
-        axes = draft.constant([i + 2 for i in range(spatial)], "axes")
-        y = draft.op("ReduceMean", x, axes, keepdims=1)
-        return y if batched else parts.squeeze(draft, y, 0)
     divisor = args.value("divisor_override") if args.schema.takes("divisor_override") else None
     whole = bool(args.value("count_include_pad"))
-    edges = parts.lengths_given(draft, args, "padding", spatial)
-    padded = any(edge.static is None for edge in edges)
-    if padded:
-        x = _padded(draft, args, x, edges, counted=whole or divisor is not None)
-    windows = windows_of(args, spatial, padded=padded)
+    fit = fitted(draft, args, x, spatial, "ReduceMean")
+    if (fit.whole and divisor is not None) or (fit.computed and dtype == np.int64):
+        raise Refused("its window or padding is known at run time only, and it is no plain mean")
+    x, windows = fit.padded(draft, fit.x), fit.windows
+    if fit.is_done:
+        return x if batched else parts.squeeze(draft, x, 0)
     if dtype == np.int64:
         y = averaged(draft, x, windows, whole=whole, divisor=divisor)
         return y if batched else parts.squeeze(draft, y, 0)
@@ -52,6 +48,8 @@ def avg_pool(draft: Draft, match: Match) -> Any:
         if divisor is not None and int(divisor) != size:
             factor = np.array(size / int(divisor), dtype)
             y = draft.op("Mul", y, draft.constant(factor, "factor"))
+        if fit.pads is not None and divisor is None and not whole:
+            y = draft.op("Div", y, _shares(draft, fit, dtype))
     elif all(n.static is not None for n in lengths):
         y = _by_matrices(draft, x, pairs, dtype, whole=whole, divisor=divisor)
     elif dtype != np.float64:
@@ -62,32 +60,11 @@ def avg_pool(draft: Draft, match: Match) -> Any:
     return y if batched else parts.squeeze(draft, y, 0)
 
 
-def _is_global(draft: Draft, args: Arguments, x: gs.Tensor, spatial: int) -> bool:
-    """Whether the window is provably the whole plane, of a size known at run time."""
-    kernel = parts.lengths_given(draft, args, "kernel_size", spatial)
-    if all(length.static is not None for length in kernel):
-        return False
-    lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
-    if not all(is_same(a, b) for a, b in zip(lengths, kernel, strict=True)):
-        raise Refused("its window is known at run time only; fix it with `--shape`")
-    if any(parts.per_axis(args.value("padding"), spatial, "padding")):
-        raise Refused("its window is known at run time only, and it is padded")
-    if args.schema.takes("divisor_override") and args.has("divisor_override"):
-        raise Refused("its window is known at run time only, and its divisor is not its size")
-    return True
-
-
-def _padded(
-    draft: Draft, args: Arguments, x: gs.Tensor, edges: list[Length], *, counted: bool
-) -> gs.Tensor:
-    """The input with a padding that depends on its size (`size % 2`), which ONNX's pools lack."""
-    if not counted or args.value("ceil_mode"):
-        raise Refused(
-            "its padding is known at run time only, and it is not counted like the input or the "
-            "last window may be left out; fix it with `--shape`"
-        )
-    pads = parts.shape_from(draft, [0, 0, *edges, 0, 0, *edges])
-    return draft.op("Pad", x, pads)
+def _shares(draft: Draft, fit: Fitted, dtype: np.dtype[Any]) -> gs.Tensor:
+    """Which share of each window is no padding, where the padding is computed."""
+    lengths = parts.lengths_of(draft, fit.x, len(fit.windows) + 2)[2:]
+    ones = parts.filled(draft, parts.shape_from(draft, [1, 1, *lengths]), dtype.type(1))
+    return _average(draft, fit.padded(draft, ones), fit.windows, whole=False)
 
 
 def _average(draft: Draft, x: gs.Tensor, windows: list[Window], *, whole: bool) -> gs.Tensor:
@@ -170,9 +147,3 @@ def _counted(
         ones = draft.op("Pad", ones, pads, draft.constant(np.array(1, dtype), "one"))
         edges = draft.constant([0, 0, *inner, 0, 0, *(w.stride - 1 for w in windows)], "pads")
     return draft.op("Div", sums, pooled(draft.op("Pad", ones, edges)))
-
-
-def is_same(length: Length, out: Length) -> bool:
-    """Whether two lengths are provably equal."""
-    known = length.dim is not None and out.dim is not None
-    return known and dims.equal(length.dim, out.dim) is True  # type: ignore[arg-type]

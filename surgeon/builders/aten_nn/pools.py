@@ -12,8 +12,9 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.arguments import Arguments, bind
+from surgeon.arguments import bind
 from surgeon.builders import parts
+from surgeon.builders.aten_nn.fitted import fitted, least
 from surgeon.builders.bench import LARGEST
 from surgeon.builders.parts import Array, Length
 from surgeon.builders.whole_numbers import largest
@@ -27,28 +28,21 @@ _FIRST_CEILING = 10  # and of its `ceil_mode`
 _IN_MAX_POOL = frozenset({onnx.TensorProto.INT8, onnx.TensorProto.UINT8})  # from opset 12
 
 
-def windows_of(args: Arguments, spatial: int, *, padded: bool = False) -> list[Window]:
-    """The windows along each axis, of an input that has its padding where it is `padded`."""
-    kernel = parts.per_axis(parts.numbers(args, "kernel_size"), spatial, "kernel_size")
-    given = parts.numbers(args, "stride")
-    stride = kernel if given in (None, []) else parts.per_axis(given, spatial, "stride")
-    padding = [0] * spatial
-    if not padded:
-        padding = parts.per_axis(args.value("padding"), spatial, "padding")
-    dilation = [1] * spatial
-    if args.schema.takes("dilation"):
-        dilation = parts.per_axis(args.value("dilation"), spatial, "dilation")
-    ceil = bool(args.value("ceil_mode"))
-    rows = zip(kernel, stride, padding, dilation, strict=True)
-    return [Window(*row, ceil) for row in rows]
-
-
 def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
     """`aten.max_pool{1,2,3}d`, and with `indices` `aten.max_pool{2,3}d_with_indices`."""
     args = bind(match.root, draft.facts)
     spatial = digit_of(match.root.op)
-    windows = windows_of(args, spatial)
     x, batched = with_batch(draft, match.root.inputs[0], spatial)
+    fit = fitted(draft, args, x, spatial, "ReduceMax")
+    if fit.computed and indices and parts.is_read(draft, match.root.outputs[1]):
+        raise Refused("its window or padding is known at run time only, and its places are read")
+    x = fit.x
+    if fit.pads is not None:
+        x = fit.padded(draft, x, least(draft, parts.numpy_dtype(draft, x)))
+    if fit.is_done:
+        y = x if batched else parts.squeeze(draft, x, 0)
+        return (y, y) if indices else y
+    windows = fit.windows
     dtype = draft.facts.of(x).dtype
     if dtype in INTEGERS and not (dtype in _IN_MAX_POOL and draft.facts.opset >= 12):
         return _of_integers(draft, x, windows, batched=batched, indices=bool(indices))
@@ -151,12 +145,10 @@ def _taps(window: Window, length: Length) -> list[list[int]]:
 
 def _longer(draft: Draft, x: gs.Tensor, windows: list[Window], lengths: list[Length]) -> gs.Tensor:
     """The maxima of full windows of a longer input, of which those are kept that begin in it."""
-    kind = parts.numpy_dtype(draft, x)
-    least = -np.inf if parts.is_float(kind) else np.iinfo(kind).min
     near = [w.padding for w in windows]
     far = [w.padding + (w.stride - 1 if w.ceil else 0) for w in windows]
     edges = draft.constant([0, 0, *near, 0, 0, *far], "pads")
-    x = draft.op("Pad", x, edges, draft.constant(np.array(least, kind), "least"))
+    x = draft.op("Pad", x, edges, least(draft, parts.numpy_dtype(draft, x)))
     attributes: dict[str, Any] = {
         "kernel_shape": [w.kernel for w in windows],
         "strides": [w.stride for w in windows],
@@ -217,12 +209,11 @@ def _largest_beside(
     draft: Draft, x: gs.Tensor, axis: int, window: Window, length: Length, *, spatial: int
 ) -> gs.Tensor:
     """The greatest of what windows read along one axis of any length: copies of it, shifted."""
-    kind = parts.numpy_dtype(draft, x)
     pads = np.zeros((2, spatial + 2), np.int64)
     behind = window.pads - window.padding
     pads[:, axis + 2] = window.padding, behind + (window.stride - 1) * window.ceil
-    least = draft.constant(np.array(-np.inf, kind), "least")
-    x = draft.op("Pad", x, draft.constant(pads.reshape(-1), "pads"), least)
+    fill = least(draft, parts.numpy_dtype(draft, x))
+    x = draft.op("Pad", x, draft.constant(pads.reshape(-1), "pads"), fill)
     along = draft.constant([axis + 2], "axes")
     starts = [tap * window.dilation for tap in range(window.kernel)]
     ends = [start - starts[-1] for start in starts[:-1]] + [LARGEST]
