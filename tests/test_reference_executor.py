@@ -167,15 +167,33 @@ def test_a_device_may_be_a_text_of_the_standards_own_kind() -> None:
             "{ a = org.pytorch.aten.relu (x) y = Equal (a, zero) }",
             lambda x: x <= 0,
         ),
+        (
+            13,
+            "g (float[N,1] x) => (float[1,N] y) "
+            "{ a = org.pytorch.aten.relu (x) y = Transpose <perm = [-1, 0]> (a) }",
+            lambda x: np.maximum(x, 0).T,
+        ),
+        (
+            13,
+            """g (float[N,1] x) => (float[1,N] y) <float zero = {0}> {
+                a = org.pytorch.aten.relu (x)
+                t = Transpose <perm = [-1, 0]> (a)
+                s = ReduceSum <keepdims = 0> (t)
+                some = Greater (s, zero)
+                y = If (some) <then_branch = g () => (float[1,N] u) { u = Neg (t) },
+                               else_branch = h () => (float[1,N] v) { v = Identity (t) }>
+            }""",
+            lambda x: -np.maximum(x, 0).T,
+        ),
     ],
 )
 def test_what_onnxruntime_has_of_other_types_alone_is_compared(
     opset: int, text: str, wanted: Callable[[Any], Any]
 ) -> None:
-    """The exporter sums what is true, and before opset 11 compares floats, which neither loads."""
+    """The exporter sums what is true, compares floats before opset 11, and counts from behind."""
     model = parse(text)
     model.opset_import[0].version = opset
-    x = normal(7)
+    x = normal(7, *(1 for dim in model.graph.input[0].type.tensor_type.shape.dim[1:]))
     np.testing.assert_array_equal(Reference(model).run({"x": x})["y"], wanted(x))
     assert surgeon.apply(model, "aten").report.status == "equivalent"
 

@@ -68,10 +68,12 @@ def has(node: onnx.NodeProto, values: Iterable[Any]) -> bool:
     """Whether onnx's reference is taken where onnxruntime has the operator of other types alone.
 
     Of double precision a Conv and what is said element by element: its Loop without a condition,
-    for one, takes no turn.
+    for one, takes no turn. And a permutation whose axes are counted from behind, as by PyTorch.
     """
     if node.domain not in ("", "ai.onnx"):
         return False
+    if node.op_type == "Transpose":
+        return any(axis < 0 for a in node.attribute if a.name == "perm" for axis in a.ints)
     doubles = (isinstance(value, np.ndarray) and value.dtype == np.float64 for value in values)
     return node.op_type in _OF_OTHER_TYPES or (node.op_type in _NOT_OF_DOUBLES and any(doubles))
 

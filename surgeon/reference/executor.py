@@ -28,6 +28,7 @@ from surgeon.reference.plan import (
     captures,
     make_plan,
     operator_sets,
+    reads,
     without_calls,
 )
 from surgeon.reference.witness import (
@@ -281,8 +282,7 @@ class Program:
         """One node after the other, those that onnxruntime lacks in Python or in float32."""
         values = dict(feeds)
         for node in step.nodes:
-            names = dict.fromkeys(name for name in node.input if name)
-            given = {name: self._look_up(name, values) for name in names}
+            given = {name: self._look_up(name, values) for name in reads(node)}
             like = quantized.first([*given.values()])
             bfloat16 = any(map(by_onnx.is_bfloat16, given.values()))
             if (like is not None or bfloat16) and node.op_type == "SequenceConstruct":
