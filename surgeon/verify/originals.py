@@ -21,6 +21,7 @@ from surgeon.runtime import NotRunnable, Runner
 from surgeon.verify.limits import Input
 from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, has_float, moved_weights, perturbed
 from surgeon.verify.recording import as_declared, dtypes_of
+from surgeon.verify.widened import narrowed, wide_feeds, widened
 
 WAYS = ("onnxruntime", "witness", "torch")
 
@@ -61,6 +62,18 @@ class Side:
             yield from _unless_failed(partial(self.runner.run, moved, names))
         for seed in range(3):
             yield from _unless_failed(partial(self._trembling, feeds, names, seed))
+
+    def in_doubles(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any] | None:
+        """The named outputs as computed in double precision; None where that cannot be had."""
+        wide = None if self.model is None else widened(self.model)
+        if wide is None:
+            return None
+        try:
+            return narrowed(open_reference(wide, self.folder).run(wide_feeds(feeds), names))
+        except TimeUp:
+            raise
+        except SurgeonError:
+            return None
 
     def _trembling(
         self, feeds: Mapping[str, Any], names: Sequence[str], seed: int
