@@ -139,6 +139,26 @@ def test_a_loop_that_declares_no_shape_of_its_condition_is_compared(foreign: boo
     assert model.SerializeToString() == before
 
 
+def test_a_loop_that_gives_a_list_of_no_type_is_run() -> None:
+    """So the exporter writes a list of joins of lists: onnxruntime does not load that."""
+    model = parse(
+        """g (float[N,2] x) => (float[N,M] y) <int64 three = {3}, bool yes = {1}> {
+            s = SequenceEmpty ()
+            t = Loop (three, yes, s) <body = body (int64 i, bool go, seq(float[N,2]) h)
+                => (bool go_on, seq(float[N,2]) next) {
+                next = SequenceInsert(h, x) go_on = Identity(go) }>
+            r = org.pytorch.aten.ATen <operator = "relu"> (x)
+            u = SequenceInsert (t, r)
+            y = ConcatFromSequence <axis = 1> (u)
+        }"""
+    )
+    body = next(node for node in model.graph.node if node.op_type == "Loop").attribute[0].g
+    body.output[1].type.sequence_type.elem_type.Clear()
+    x = normal(3, 2)
+    wanted = np.concatenate([x, x, x, np.maximum(x, 0)], 1)
+    np.testing.assert_array_equal(Reference(model).run({"x": x})["y"], wanted)
+
+
 def test_a_device_may_be_a_text_of_the_standards_own_kind() -> None:
     model = parse(
         """g (float[N,2] x) => (float[N,2] y) <int64 kind = {6}, int64 none = {0}, bool no = {0}> {

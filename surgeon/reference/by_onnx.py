@@ -5,7 +5,7 @@ Those of complex values, which no runtime computes, and some of types that it ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -76,6 +76,33 @@ def has(node: onnx.NodeProto, values: Iterable[Any]) -> bool:
         return any(axis < 0 for a in node.attribute if a.name == "perm" for axis in a.ints)
     doubles = (isinstance(value, np.ndarray) and value.dtype == np.float64 for value in values)
     return node.op_type in _OF_OTHER_TYPES or (node.op_type in _NOT_OF_DOUBLES and any(doubles))
+
+
+def helps(nodes: Sequence[onnx.NodeProto], values: Sequence[Any]) -> bool:
+    """Whether a stretch that onnxruntime does not load may run node by node, some of them here.
+
+    Args:
+        nodes: The stretch.
+        values: What goes into it.
+    """
+    if any(map(is_bfloat16, values)) or any(map(casts_to_bfloat16, nodes)):
+        return True
+    lists = {node.output[0] for node in nodes if node.op_type == "SequenceConstruct"}
+    cuts = any(node.op_type == "Slice" and node.input[0] in lists for node in nodes)
+    return cuts or any(has(node, values) for node in nodes)
+
+
+def part_of_list(node: onnx.NodeProto, given: Mapping[str, Any]) -> list[Any] | None:
+    """What a Slice cuts from a list, as PyTorch's exporter has it; None of all else."""
+    first, *others = (given[name] if name else None for name in node.input or [""])
+    if node.op_type != "Slice" or not isinstance(first, list):
+        return None
+    numbers = [None if each is None else np.ravel(each).tolist() for each in others]
+    start, end, axes, steps = [*numbers, None, None][:4]
+    if axes not in (None, [0]) or any(each and len(each) != 1 for each in (start, end, steps)):
+        raise NoWitness("Slice", where=f"node '{node.name}'", why="a list has one axis")
+    bounds = [each[0] if each else None for each in (start, end, steps)]
+    return first[slice(*bounds)]
 
 
 def run(

@@ -15,7 +15,7 @@ import onnx
 
 from surgeon.errors import RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import open_session, unknown_operators
-from surgeon.nested import with_scalars_of_loops
+from surgeon.nested import with_stated_loops
 from surgeon.reference import NoWitness, open_reference
 from surgeon.runtime import NotRunnable, Runner
 from surgeon.verify.limits import Input
@@ -127,7 +127,7 @@ def open_original(model: onnx.ModelProto, folder: Path | None, way: str | None) 
         )
     if way in (None, "onnxruntime"):
         try:
-            runner = open_session(with_scalars_of_loops(model), folder=folder)
+            runner = open_session(with_stated_loops(model), folder=folder)
             return Side("onnxruntime", runner, model, folder)
         except NotRunnable:
             if way is not None:
