@@ -195,6 +195,22 @@ def test_a_device_may_be_a_text_of_the_standards_own_kind() -> None:
         ),
         (
             13,
+            """g (float[N] x) => (float[M,K,1] y)
+                <int64 rest = {-1}, int64 zero = {0}, int64[1] one = {1}> {
+                a = org.pytorch.aten.relu (x)
+                s = Shape (a)
+                longer = SequenceInsert (s, rest)
+                n = SequenceLength (longer)
+                first = SequenceAt (longer, zero)
+                less = SequenceErase (longer, zero)
+                sizes = SequenceInsert (less, first, zero)
+                t = Concat <axis = 0> (sizes, one)
+                y = Reshape (a, t)
+            }""",
+            lambda x: np.maximum(x, 0)[:, None, None],
+        ),
+        (
+            13,
             """g (float[N,1] x) => (float[1,N] y) <float zero = {0}> {
                 a = org.pytorch.aten.relu (x)
                 t = Transpose <perm = [-1, 0]> (a)

@@ -28,6 +28,11 @@ _NOT_OF_DOUBLES = frozenset(
     "Selu Sinh Softplus Softsign Tan ThresholdedRelu".split()
 )
 
+# Of lists alone, and of a tensor where the exporter has one for a list of sizes.
+_OF_LISTS = frozenset(
+    "SequenceInsert SequenceErase SequenceAt SequenceLength ConcatFromSequence".split()
+)
+
 
 def is_complex(value: Any) -> bool:
     """Whether it is an array of complex values."""
@@ -87,18 +92,37 @@ def helps(nodes: Sequence[onnx.NodeProto], values: Sequence[Any]) -> bool:
     """
     if any(map(is_bfloat16, values)) or any(map(casts_to_bfloat16, nodes)):
         return True
+    if any(node.op_type in _OF_LISTS for node in nodes):
+        return True
     lists = {node.output[0] for node in nodes if node.op_type == "SequenceConstruct"}
     cuts = any(node.op_type == "Slice" and node.input[0] in lists for node in nodes)
     return cuts or any(has(node, values) for node in nodes)
 
 
-def part_of_list(node: onnx.NodeProto, given: Mapping[str, Any]) -> list[Any] | None:
-    """What a Slice cuts from a list, as PyTorch's exporter has it; None of all else."""
+def of_list(node: onnx.NodeProto, given: Mapping[str, Any]) -> Any:
+    """What PyTorch's exporter takes for an operator of tensors, or of lists; None of all else.
+
+    A Slice cuts a list, and a list of sizes is a tensor that sequences' operators change.
+    """
     first, *others = (given[name] if name else None for name in node.input or [""])
-    if node.op_type != "Slice" or not isinstance(first, list):
+    if node.op_type == "Slice" and isinstance(first, list):
+        return _part_of_list(node, first, others)
+    if node.op_type not in _OF_LISTS or not isinstance(first, np.ndarray) or first.ndim != 1:
         return None
-    numbers = [None if each is None else np.ravel(each).tolist() for each in others]
-    start, end, axes, steps = [*numbers, None, None][:4]
+    numbers = [int(np.ravel(each)[0]) for each in others if each is not None]
+    if node.op_type == "SequenceInsert":
+        at = numbers[1] if len(numbers) > 1 else len(first)
+        return np.insert(first, at, numbers[0])
+    if node.op_type == "SequenceErase":
+        return np.delete(first, [*numbers, -1][0])
+    if node.op_type == "SequenceAt":
+        return first[numbers[0]]
+    return np.asarray(len(first)) if node.op_type == "SequenceLength" else first
+
+
+def _part_of_list(node: onnx.NodeProto, first: list[Any], others: Sequence[Any]) -> list[Any]:
+    lines = [None if each is None else np.ravel(each).tolist() for each in others]
+    start, end, axes, steps = [*lines, None, None][:4]
     if axes not in (None, [0]) or any(each and len(each) != 1 for each in (start, end, steps)):
         raise NoWitness("Slice", where=f"node '{node.name}'", why="a list has one axis")
     bounds = [each[0] if each else None for each in (start, end, steps)]

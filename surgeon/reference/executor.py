@@ -297,8 +297,8 @@ class Program:
         """What a node makes of what it is given; what is not among `values` is constant."""
         if any(map(is_complex, given.values())):
             return by_onnx.run(node, given, self._opsets)
-        if (part := by_onnx.part_of_list(node, given)) is not None:
-            return {node.output[0]: part}
+        if (found := by_onnx.of_list(node, given)) is not None:
+            return {node.output[0]: found}
         made = tuple(name for name in node.output if name)
         fed = {name: value for name, value in given.items() if name in values}
         known = tuple(name for name in given if name not in values)

@@ -8,6 +8,11 @@ from surgeon.builders.aten_scripts.dictionaries import dictionary_entry, diction
 from surgeon.builders.aten_scripts.functions import number_function, number_pair
 from surgeon.builders.aten_scripts.lists import made_list, read_list, same_list, typed_list
 from surgeon.builders.aten_scripts.scalars import script_scalar, uninitialized
+from surgeon.builders.aten_scripts.sizes import (
+    numbers_together,
+    numbers_with_one_less,
+    numbers_with_one_more,
+)
 from surgeon.builders.aten_scripts.stacked import part_of_list, stacked_read
 
 TABLE: Mapping[str, Callable[..., Any]] = {
@@ -18,6 +23,9 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "number_function": number_function,
     "number_pair": number_pair,
     "part_of_list": part_of_list,
+    "numbers_together": numbers_together,
+    "numbers_with_one_less": numbers_with_one_less,
+    "numbers_with_one_more": numbers_with_one_more,
     "numbers_with_one_set": numbers_with_one_set,
     "read_list": read_list,
     "same_list": same_list,
