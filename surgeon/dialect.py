@@ -16,6 +16,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import opsets
 from surgeon.facts import Facts
+from surgeon.facts.elementwise import ELEMENTWISE
 from surgeon.model import Model
 from surgeon.objects import make_variable
 from surgeon.schemas import overloads
@@ -32,6 +33,9 @@ _FORMER = {
     "com.vai.quantize": "com.amd.quark",
 }
 WRITTEN = "_written"  # an operator that wrote into its input, whose dtype the result has
+PASSED = "passed"  # of a node of the main graph: a sweep, in the file's order, has been there
+# Whose results share no memory with what they are computed of; of `x.to(x.dtype)` it does.
+_ANEW = ELEMENTWISE - {"Cast", "Identity"}
 _UNPACKED = "_outputs"  # how many elements of its list the node gives out, each by itself
 _DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
 
@@ -118,15 +122,26 @@ def _to_aten(
 def _written(node: gs.Node, operator: str, is_output: Callable[[gs.Tensor], bool]) -> str:
     """The operator by its plain name, and without its writing into the input.
 
-    Where something else reads that input too, the file does not say whether before or after; an
-    output of the model is read after, and has what was written.
+    What computes something else of that input in front of it has read what was there before.
+    Where anything else reads it too, the file does not say whether before or after: behind a copy
+    that the exporter left out, or by a view; and an output of the model has what was written.
     """
     plain = plain_name(operator)
     if out_of_place(operator) is None:
         return plain
     first = node.inputs[0] if node.inputs else None
-    alone = first is not None and len(first.outputs) == 1 and not is_output(first)
-    return plain if alone and overloads(plain) else operator
+    if first is None or is_output(first) or not overloads(plain):
+        return operator
+    return plain if all(n is node or _has_read(n, node) for n in first.outputs) else operator
+
+
+def _has_read(node: gs.Node, writer: gs.Node) -> bool:
+    """Whether a node stands in front of one that writes, and what it gives is no view.
+
+    In a body nothing does: in the turn of a Loop that follows it reads what was written.
+    """
+    anew = (node.domain or "") in opsets.STANDARD and node.op in _ANEW
+    return anew and bool(node.__dict__.get(PASSED)) and node.home is writer.home
 
 
 def _positional(node: gs.Node, operator: str, attributes: dict[str, Any]) -> list[gs.Tensor] | None:

@@ -33,6 +33,44 @@ def every_node(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
             yield from every_node(body.node)
 
 
+def state_loops(graph: onnx.GraphProto) -> None:
+    """Declare of the bodies of Loops what ONNX says of them, and leave out what says nothing.
+
+    PyTorch's exporter leaves the shape of a condition open in a `while` of a script, and then
+    onnxruntime loads the Loop and does not run it: the turn and the condition are scalars. A list
+    of no type that a body gives keeps it from loading.
+    """
+    for value in _unstated(graph):
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.shape.SetInParent()
+        else:
+            value.ClearField("type")
+
+
+def with_stated_loops(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with these declared: itself where nothing is missing."""
+    if next(_unstated(model.graph), None) is None:
+        return model
+    stated = onnx.ModelProto()
+    stated.CopyFrom(model)
+    state_loops(stated.graph)
+    return stated
+
+
+def _unstated(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
+    """Turns and conditions of Loops that declare no shape, and lists they give that are of none."""
+    loops = (node for node in every_node(graph.node) if node.op_type == "Loop")
+    for body in (each for loop in loops for each in bodies(loop)):
+        for value in body.input[:2]:
+            known = value.type.HasField("tensor_type")
+            if known and not value.type.tensor_type.HasField("shape"):
+                yield value
+        for value in body.output:
+            listed = value.type.HasField("sequence_type")
+            if listed and not value.type.sequence_type.elem_type.WhichOneof("value"):
+                yield value
+
+
 # What helps where a step that knows nothing of functions meets some.
 WRITE_OUT = (
     "Functions of a runtime's domain, of another opset than the model's, or of thousands of nodes "

@@ -184,6 +184,7 @@ class Sweep:
                 continue
             new = self._visit(node, graph, known)
             if new is None:
+                node.__dict__[dialect.PASSED] = graph is self.model.graph
                 done.append(node)
             else:
                 pending.extend(reversed(new))

@@ -10,6 +10,7 @@ from aten_node import Left, Written, close, expected, lowered
 from truth import parse
 
 import surgeon
+from surgeon.nested import every_node
 from surgeon.schemas import overloads
 from surgeon.schemas.aliases import ALIASES, plain_name
 
@@ -93,6 +94,34 @@ def test_where_the_input_is_read_twice_the_order_is_not_known(outputs: str, kept
     result = surgeon.apply(model, "aten", verify=False, allow=["leftover"])
     left = "relu_" in [n.op_type for n in result.model.to_proto().graph.node]
     assert left == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("s = Div (c, two) y = org.pytorch.aten.__ixor__ (c, s)", False),  # c ^= c >> 1
+        ("y = org.pytorch.aten.__ixor__ (c, two) s = Div (c, y)", True),
+        ("v = Reshape (c, shape) y = org.pytorch.aten.__ixor__ (c, two) s = Neg (v)", True),
+        ("v = Identity (c) y = org.pytorch.aten.__ixor__ (c, two) s = Neg (v)", True),
+        ("d = Div (c, two) y = org.pytorch.aten.__ixor__ (c, d) s = Neg (c)", True),
+        (
+            """y = Loop (two, yes, x) <body = body (int64 i, bool go, int64[n] h)
+              => (bool on, int64[n] next) {
+                on = Identity (go) s = Div (c, two)
+                w = org.pytorch.aten.__ixor__ (c, s) next = Add (w, h) }> s = Neg (x)""",
+            True,
+        ),
+    ],
+)
+def test_what_was_computed_in_front_of_a_write_read_what_was_there(text: str, kept: bool) -> None:
+    model = parse(
+        "g (int64[n] x) => (int64[n] y, int64[m] s) "
+        "<int64 two = {2}, int64[1] shape = {-1}, bool yes = {1}> { c = Add (x, two) " + text + "}",
+        domains=', "org.pytorch.aten": 1',
+    )
+    result = surgeon.apply(model, "aten", allow=["leftover"])
+    nodes = list(every_node(result.model.to_proto().graph.node))
+    assert ("__ixor__" in [node.op_type for node in nodes]) == kept
 
 
 def test_a_draw_into_its_input_is_a_draw() -> None:

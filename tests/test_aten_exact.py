@@ -169,3 +169,12 @@ def test_segments_that_are_refused() -> None:
     rest = [None, None, 0, False, None]
     stays("segment_reduce", [x, "sum", lengths, *rest], [x[:2]], "its segments have the rank 2")
     stays("segment_reduce", [x, "all", lengths[0], *rest], [x[:2]], "it reduces by 'all'")
+
+
+@pytest.mark.parametrize("size", [1e-25, 1.0, 1e25])
+def test_correlations_do_not_depend_on_how_large_the_variables_are(size: float) -> None:
+    """Nor on whether a square of what is small is 0 in float32, of which the rewrite is checked."""
+    x = (R.normal(size=(3, 7)) * size).astype(np.float32)
+    call = Written("corrcoef", [x], "A+", 13, dynamic=True)
+    wanted = np.corrcoef(x.astype(np.float64)).astype(np.float32)
+    np.testing.assert_allclose(lowered(call, [wanted])[0], wanted, atol=1e-5)

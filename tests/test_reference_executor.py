@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 from reference_models import normal, parse
 
+import surgeon
 from surgeon.errors import ModelError
 from surgeon.reference import NoWitness, Reference, Undefined
 from surgeon.runtime import RunFailed, Runner, Session
@@ -112,6 +113,125 @@ def test_lists_go_between_sessions_and_foreign_nodes() -> None:
     found = Reference(model).run({"a": a, "b": b})
     np.testing.assert_array_equal(found["y"], np.concatenate([a, b]))
     np.testing.assert_array_equal(found["z"], b - a)
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_a_loop_that_declares_no_shape_of_its_condition_is_compared(foreign: bool) -> None:
+    """So the exporter writes `while`: onnxruntime takes it, and does not run it."""
+    first = 'org.pytorch.aten.ATen <operator = "relu">' if foreign else "Relu"
+    model = parse(
+        f"""g (float[N,2] x) => (float[N,2] z) <int64 three = {{3}}, bool yes = {{1}}> {{
+            r = {first} (x)
+            y = Loop (three, yes, r) <body = body (int64 i, bool go, float[N,2] h)
+                => (bool go_on, float[N,2] next) {{ next = Add(h, r) go_on = Identity(go) }}>
+            n = Neg (y)
+            z = Neg (n)
+        }}"""
+    )
+    body = next(node for node in model.graph.node if node.op_type == "Loop").attribute[0].g
+    for value in body.input[:2]:
+        value.type.tensor_type.ClearField("shape")
+    before = model.SerializeToString()
+    x = normal(3, 2)
+    np.testing.assert_allclose(Reference(model).run({"x": x})["z"], 4 * np.maximum(x, 0))
+    result = surgeon.apply(model, "aten", "clean")
+    assert result.report.status == "equivalent"
+    assert model.SerializeToString() == before
+
+
+def test_a_loop_that_gives_a_list_of_no_type_is_run() -> None:
+    """So the exporter writes a list of joins of lists: onnxruntime does not load that."""
+    model = parse(
+        """g (float[N,2] x) => (float[N,M] y) <int64 three = {3}, bool yes = {1}> {
+            s = SequenceEmpty ()
+            t = Loop (three, yes, s) <body = body (int64 i, bool go, seq(float[N,2]) h)
+                => (bool go_on, seq(float[N,2]) next) {
+                next = SequenceInsert(h, x) go_on = Identity(go) }>
+            r = org.pytorch.aten.ATen <operator = "relu"> (x)
+            u = SequenceInsert (t, r)
+            y = ConcatFromSequence <axis = 1> (u)
+        }"""
+    )
+    body = next(node for node in model.graph.node if node.op_type == "Loop").attribute[0].g
+    body.output[1].type.sequence_type.elem_type.Clear()
+    x = normal(3, 2)
+    wanted = np.concatenate([x, x, x, np.maximum(x, 0)], 1)
+    np.testing.assert_array_equal(Reference(model).run({"x": x})["y"], wanted)
+
+
+def test_a_device_may_be_a_text_of_the_standards_own_kind() -> None:
+    model = parse(
+        """g (float[N,2] x) => (float[N,2] y) <int64 kind = {6}, int64 none = {0}, bool no = {0}> {
+            cpu = Constant <value_string = "cpu"> ()
+            z = org.pytorch.aten.ATen <operator = "zeros_like"> (x, kind, none, cpu, no, )
+            y = Sub (x, z)
+        }"""
+    )
+    x = normal(3, 2)
+    np.testing.assert_array_equal(Reference(model).run({"x": x})["y"], x)
+
+
+@pytest.mark.parametrize(
+    ("opset", "text", "wanted"),
+    [
+        (
+            13,
+            "g (float[N] x) => (int64[N] y) <int64 axis = {0}> "
+            "{ n = Neg (x) a = org.pytorch.aten.relu (n) "
+            "t = Cast <to = 9> (a) y = CumSum (t, axis) }",
+            lambda x: (x < 0).cumsum(),
+        ),
+        (
+            9,
+            "g (float[N] x) => (bool[N] y) <float zero = {0}> "
+            "{ a = org.pytorch.aten.relu (x) y = Equal (a, zero) }",
+            lambda x: x <= 0,
+        ),
+        (
+            13,
+            "g (float[N,1] x) => (float[1,N] y) "
+            "{ a = org.pytorch.aten.relu (x) y = Transpose <perm = [-1, 0]> (a) }",
+            lambda x: np.maximum(x, 0).T,
+        ),
+        (
+            13,
+            """g (float[N] x) => (float[M,K,1] y)
+                <int64 rest = {-1}, int64 zero = {0}, int64[1] one = {1}> {
+                a = org.pytorch.aten.relu (x)
+                s = Shape (a)
+                longer = SequenceInsert (s, rest)
+                n = SequenceLength (longer)
+                first = SequenceAt (longer, zero)
+                less = SequenceErase (longer, zero)
+                sizes = SequenceInsert (less, first, zero)
+                t = Concat <axis = 0> (sizes, one)
+                y = Reshape (a, t)
+            }""",
+            lambda x: np.maximum(x, 0)[:, None, None],
+        ),
+        (
+            13,
+            """g (float[N,1] x) => (float[1,N] y) <float zero = {0}> {
+                a = org.pytorch.aten.relu (x)
+                t = Transpose <perm = [-1, 0]> (a)
+                s = ReduceSum <keepdims = 0> (t)
+                some = Greater (s, zero)
+                y = If (some) <then_branch = g () => (float[1,N] u) { u = Neg (t) },
+                               else_branch = h () => (float[1,N] v) { v = Identity (t) }>
+            }""",
+            lambda x: -np.maximum(x, 0).T,
+        ),
+    ],
+)
+def test_what_onnxruntime_has_of_other_types_alone_is_compared(
+    opset: int, text: str, wanted: Callable[[Any], Any]
+) -> None:
+    """The exporter sums what is true, compares floats before opset 11, and counts from behind."""
+    model = parse(text)
+    model.opset_import[0].version = opset
+    x = normal(7, *(1 for dim in model.graph.input[0].type.tensor_type.shape.dim[1:]))
+    np.testing.assert_array_equal(Reference(model).run({"x": x})["y"], wanted(x))
+    assert surgeon.apply(model, "aten").report.status == "equivalent"
 
 
 def test_a_body_with_foreign_nodes_is_interpreted() -> None:

@@ -11,8 +11,10 @@ from verdicts import F32, parse
 
 import surgeon
 from surgeon.reference import open_reference
+from surgeon.runtime import Session
 from surgeon.verify import compare_arrays, originals, pair, verify
 from surgeon.verify.noise import beside_poles, doubted
+from surgeon.verify.widened import widened
 
 
 def test_a_sigmoid_that_is_nearly_nothing_is_rounded_as_1_is() -> None:
@@ -298,3 +300,45 @@ def test_few_doubles_of_which_single_precision_keeps_nothing_are_refused(body: s
     result = surgeon.apply(doubles(body), "float64-in-float32", allow=["approximate"])
     assert result.report.changes == ()
     assert result.report.refusals
+
+
+CANCELLING = """g (float[n,3] x) => (float[n,3] y)
+    <float one = {1}, float small = {%s}, float more = {%s}> {
+    a = Abs (x)  %s  s = Sqrt (p)  d = Sub (s, one)  y = Div (d, small) }"""
+
+
+def cancelling(small: float, *, apart: bool) -> onnx.ModelProto:
+    """The root of a little more than 1, less 1: sums in two orders."""
+    plain = "b = Add (a, one)  m = Mul (b, small)  p = Add (m, one)"
+    merged = "m = Mul (a, small)  p = Add (m, more)"
+    return parse(CANCELLING % (small, 1 + small, plain if apart else merged))
+
+
+def test_what_cancels_is_held_against_double_precision() -> None:
+    """As where value functions are squashed: another order is no farther off than the original."""
+    verdict = verify(cancelling(1e-3, apart=True), cancelling(1e-3, apart=False))
+    assert verdict.status in ("equivalent", "runs"), verdict.detail
+    found = [output for each in verdict.comparisons for output in each.outputs]
+    assert max(output.max_relative for output in found) > 1e-4
+    assert any("of its spread off" in (output.weak or "") for output in found)
+    wrong = cancelling(1e-3, apart=False)
+    wrong.graph.initializer[2].float_data[0] += 1e-6
+    assert verify(cancelling(1e-3, apart=True), wrong).status == "differs"
+
+
+def test_what_is_made_of_no_type_that_is_said_is_widened_too() -> None:
+    model = parse(
+        """g (float[n] x, bool c) => (float[n] y) <int64[1] two = {2}> {
+            z = ConstantOfShape (two)  k = Constant <value_float = 0.5> ()
+            l = Constant <value_floats = [1.0, 2.0]> ()
+            f = Cast <to = 1> (two)  e = Add (z, l)  g = Mul (e, k)  h = Add (g, f)
+            y = If (c) <then_branch = a () => (float[n] u) { u = Add (x, h) },
+                        else_branch = b () => (float[n] v) { v = Sub (x, h) }>
+        }"""
+    )
+    wide = widened(model)
+    assert wide is not None
+    x = np.array([1 / 3, 2 / 3])
+    found = Session(wide).run({"x": x, "c": np.array(True)}, ["y"])["y"]
+    np.testing.assert_array_equal(found, x + np.array([2.5, 3.0]))
+    assert found.dtype == np.float64

@@ -225,7 +225,7 @@ def _clipped(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor:
         if number is None:
             array = draft.facts.array(tensor)
             if array is None and work.dtype(tensor) not in INTEGERS:
-                raise Refused("its bounds are floats that are computed at run time")
+                tensor = _integer_of(work, tensor)
             number = None if array is None else array.item()
         if number is None:
             made = draft.op(operator, made, work.cast(tensor, kind))
@@ -237,6 +237,19 @@ def _clipped(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor:
         elif (number > 0) == (operator == "Max"):
             raise Refused(f"no integer of its type is beyond its bound {number}")
     return made
+
+
+def _integer_of(work: Work, bound: gs.Tensor) -> gs.Tensor:
+    """The integer that an exporter cast to floats, as Clip takes these alone below opset 12.
+
+    Raises:
+        Refused: It is no such cast.
+    """
+    cast = producer_of(bound)
+    if cast is None or cast.op != "Cast" or work.dtype(cast.inputs[0]) not in INTEGERS:
+        raise Refused("its bounds are floats that are computed at run time")
+    found: gs.Tensor = cast.inputs[0]
+    return found
 
 
 def _places(schema: onnx.defs.OpSchema, operands: Sequence[gs.Tensor]) -> dict[str, list[int]]:

@@ -40,6 +40,11 @@ class Window:
         return self.padding + (self.padding if self.behind is None else self.behind)
 
     @property
+    def is_one(self) -> bool:
+        """Whether each element is a window of its own."""
+        return (self.kernel, self.stride, self.pads) == (1, 1, 0)
+
+    @property
     def reach(self) -> int:
         """How many elements there are from a window's first to its last."""
         return self.dilation * (self.kernel - 1) + 1

@@ -5,7 +5,7 @@ Those of complex values, which no runtime computes, and some of types that it ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -18,14 +18,19 @@ _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
 # What onnxruntime 1.31 has of other types alone, and recipes bring to those; it has no list of two.
 _OF_OTHER_TYPES = frozenset(
-    "ArgMax ArgMin Clip Einsum EyeLike Max Min NonZero Pad SequenceConstruct Trilu Unique "
-    "Where".split()
+    "ArgMax ArgMin Clip CumSum Einsum Equal EyeLike Max Min NonZero Pad SequenceConstruct Trilu "
+    "Unique Where".split()
 )
 # What it does not have for doubles.
 _NOT_OF_DOUBLES = frozenset(
     "Acos Acosh Asin Asinh Atan Atanh Celu Conv Cosh Det Elu Erf Gelu GlobalAveragePool "
     "GlobalMaxPool HardSigmoid HardSwish Hardmax InstanceNormalization LeakyRelu Mean Mish PRelu "
     "Selu Sinh Softplus Softsign Tan ThresholdedRelu".split()
+)
+
+# Of lists alone, and of a tensor where the exporter has one for a list of sizes.
+_OF_LISTS = frozenset(
+    "SequenceInsert SequenceErase SequenceAt SequenceLength ConcatFromSequence".split()
 )
 
 
@@ -68,12 +73,60 @@ def has(node: onnx.NodeProto, values: Iterable[Any]) -> bool:
     """Whether onnx's reference is taken where onnxruntime has the operator of other types alone.
 
     Of double precision a Conv and what is said element by element: its Loop without a condition,
-    for one, takes no turn.
+    for one, takes no turn. And a permutation whose axes are counted from behind, as by PyTorch.
     """
     if node.domain not in ("", "ai.onnx"):
         return False
+    if node.op_type == "Transpose":
+        return any(axis < 0 for a in node.attribute if a.name == "perm" for axis in a.ints)
     doubles = (isinstance(value, np.ndarray) and value.dtype == np.float64 for value in values)
     return node.op_type in _OF_OTHER_TYPES or (node.op_type in _NOT_OF_DOUBLES and any(doubles))
+
+
+def helps(nodes: Sequence[onnx.NodeProto], values: Sequence[Any]) -> bool:
+    """Whether a stretch that onnxruntime does not load may run node by node, some of them here.
+
+    Args:
+        nodes: The stretch.
+        values: What goes into it.
+    """
+    if any(map(is_bfloat16, values)) or any(map(casts_to_bfloat16, nodes)):
+        return True
+    if any(node.op_type in _OF_LISTS for node in nodes):
+        return True
+    lists = {node.output[0] for node in nodes if node.op_type == "SequenceConstruct"}
+    cuts = any(node.op_type == "Slice" and node.input[0] in lists for node in nodes)
+    return cuts or any(has(node, values) for node in nodes)
+
+
+def of_list(node: onnx.NodeProto, given: Mapping[str, Any]) -> Any:
+    """What PyTorch's exporter takes for an operator of tensors, or of lists; None of all else.
+
+    A Slice cuts a list, and a list of sizes is a tensor that sequences' operators change.
+    """
+    first, *others = (given[name] if name else None for name in node.input or [""])
+    if node.op_type == "Slice" and isinstance(first, list):
+        return _part_of_list(node, first, others)
+    if node.op_type not in _OF_LISTS or not isinstance(first, np.ndarray) or first.ndim != 1:
+        return None
+    numbers = [int(np.ravel(each)[0]) for each in others if each is not None]
+    if node.op_type == "SequenceInsert":
+        at = numbers[1] if len(numbers) > 1 else len(first)
+        return np.insert(first, at, numbers[0])
+    if node.op_type == "SequenceErase":
+        return np.delete(first, [*numbers, -1][0])
+    if node.op_type == "SequenceAt":
+        return first[numbers[0]]
+    return np.asarray(len(first)) if node.op_type == "SequenceLength" else first
+
+
+def _part_of_list(node: onnx.NodeProto, first: list[Any], others: Sequence[Any]) -> list[Any]:
+    lines = [None if each is None else np.ravel(each).tolist() for each in others]
+    start, end, axes, steps = [*lines, None, None][:4]
+    if axes not in (None, [0]) or any(each and len(each) != 1 for each in (start, end, steps)):
+        raise NoWitness("Slice", where=f"node '{node.name}'", why="a list has one axis")
+    bounds = [each[0] if each else None for each in (start, end, steps)]
+    return first[slice(*bounds)]
 
 
 def run(
@@ -92,6 +145,8 @@ def run(
     if of_complex and node.op_type in _OF_TWO_NUMBERS:  # PyTorch takes one that is real beside them
         common = np.result_type(*given.values())
         given = {name: value.astype(common) for name, value in given.items()}
+    if node.op_type == "CumSum":  # PyTorch counts what is true
+        given = {n: v.astype(np.int64) if v.dtype == np.bool_ else v for n, v in given.items()}
     try:
         with np.errstate(all="ignore"):  # NaN and infinities are results like any other
             made = ReferenceEvaluator(node, opsets=dict(opsets)).run(None, dict(given))

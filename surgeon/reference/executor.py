@@ -13,6 +13,7 @@ import onnx
 from surgeon.declared import length_of
 from surgeon.errors import ModelError
 from surgeon.isolation import Isolated, cell
+from surgeon.nested import state_loops
 from surgeon.producer import release_of
 from surgeon.reference import by_onnx, control, quantized
 from surgeon.reference.by_onnx import is_complex
@@ -27,6 +28,7 @@ from surgeon.reference.plan import (
     captures,
     make_plan,
     operator_sets,
+    reads,
     without_calls,
 )
 from surgeon.reference.witness import (
@@ -267,10 +269,7 @@ class Program:
                 self._sessions[key] = self._open(self._stretch(step, feeds))
             except (NoWitness, NotRunnable):
                 read = [self._look_up(name, feeds) for name in (*step.inputs, *step.constants)]
-                bfloat16 = any(map(by_onnx.is_bfloat16, read)) or any(
-                    map(by_onnx.casts_to_bfloat16, step.nodes)
-                )
-                if not bfloat16 and not any(by_onnx.has(node, read) for node in step.nodes):
+                if not by_onnx.helps(step.nodes, read):
                     raise
                 self._apart.add(key)
                 return self._run_apart(step, feeds)
@@ -280,8 +279,7 @@ class Program:
         """One node after the other, those that onnxruntime lacks in Python or in float32."""
         values = dict(feeds)
         for node in step.nodes:
-            names = dict.fromkeys(name for name in node.input if name)
-            given = {name: self._look_up(name, values) for name in names}
+            given = {name: self._look_up(name, values) for name in reads(node)}
             like = quantized.first([*given.values()])
             bfloat16 = any(map(by_onnx.is_bfloat16, given.values()))
             if (like is not None or bfloat16) and node.op_type == "SequenceConstruct":
@@ -299,6 +297,8 @@ class Program:
         """What a node makes of what it is given; what is not among `values` is constant."""
         if any(map(is_complex, given.values())):
             return by_onnx.run(node, given, self._opsets)
+        if (found := by_onnx.of_list(node, given)) is not None:
+            return {node.output[0]: found}
         made = tuple(name for name in node.output if name)
         fed = {name: value for name, value in given.items() if name in values}
         known = tuple(name for name in given if name not in values)
@@ -319,6 +319,7 @@ class Program:
         graph = model.graph
         graph.name = self._graph.name or "graph"
         graph.node.extend(step.nodes)
+        state_loops(graph)
         for name in step.constants:
             if not self._constants.embed(name, graph):
                 raise NoWitness(

@@ -245,25 +245,17 @@ def _tensors(parameter: Parameter, value: Any) -> Any:
 
 
 def _scalar(parameter: Parameter, value: Any) -> Any:
-    if parameter.type == "str":
-        if (
-            isinstance(value, np.ndarray)
-            and value.ndim == 0
-            and isinstance(value.item(), str | bytes)
-        ):
-            word = value.item()  # a constant of the standard's own kind
-            value = word.decode() if isinstance(word, bytes) else word
-        if not isinstance(value, str):
-            raise Mismatch(f"`{parameter.name}` is no text")
-        return value
+    value = _plain_text(value)
+    if parameter.type == "str" and not isinstance(value, str):
+        raise Mismatch(f"`{parameter.name}` is no text")
     if isinstance(value, str):
-        if parameter.type in ("Device", "Dimname"):
+        if parameter.type in ("str", "Device", "Dimname"):
             return value
         raise Mismatch(f"`{parameter.name}` is a text")
     if isinstance(value, (list, tuple, dict)):  # of tensors, which need not be of one shape
         raise Mismatch(f"`{parameter.name}` is a list")
     array = np.asarray(value)
-    if array.dtype.kind in "OUS":  # a constant of the standard's own kind
+    if array.dtype.kind in "OUS":  # several of them
         raise Mismatch(f"`{parameter.name}` is a text")
     if array.size != 1 or array.ndim > (parameter.type != "ScalarType"):  # nor is a list a dtype
         raise Mismatch(f"`{parameter.name}` has shape {list(array.shape)}")
@@ -283,3 +275,11 @@ def _scalar(parameter: Parameter, value: Any) -> Any:
             raise Mismatch(f"`{parameter.name}` is {number}, no dtype known here")
         return SCALAR_TYPES[int(number)]
     return number
+
+
+def _plain_text(value: Any) -> Any:
+    """A text that is a constant of the standard's own kind as Python's; all else as it is."""
+    if not isinstance(value, np.ndarray) or value.ndim or value.dtype.kind not in "OUS":
+        return value
+    word = value.item()
+    return word.decode() if isinstance(word, bytes) else word

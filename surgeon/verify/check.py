@@ -28,6 +28,7 @@ from surgeon.verify.singles import FEW, within_spread
 from surgeon.verify.sizes import sizes_of
 from surgeon.verify.summary import digest
 from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict, describe
+from surgeon.verify.widened import beside, is_near
 
 
 @dataclass
@@ -170,9 +171,29 @@ class Check:
             judged = [name for name in names if name not in self.random]
             limits = {name: self.allowed(name, expected[name]) for name in judged}
             checks = all_doubted(checks, expected, actual, runs, limits, self.random, most=most)
+            checks = self._beside_doubles(checks, feeds, expected, actual)
         self.comparisons.append(Comparison(dict(sizes), seed, by, tuple(checks), drawn, fixed))
         if self.comparisons[-1].agrees:
             keep_run(self.runs, Run(dict(sizes), feeds, expected, actual), self.random)
+
+    def _beside_doubles(
+        self,
+        checks: Sequence[OutputCheck],
+        feeds: Mapping[str, Any],
+        expected: Mapping[str, Any],
+        actual: Mapping[str, Any],
+    ) -> list[OutputCheck]:
+        """The checks, where what nearly agrees is held against the original in double precision."""
+        assert self.original is not None
+        if not any(is_near(check) for check in checks):
+            return list(checks)
+        exact = self.original.in_doubles(feeds, self.names)
+        if exact is None:
+            return list(checks)
+        return [
+            beside(c, expected[c.name], actual[c.name], exact[c.name]) if is_near(c) else c
+            for c in checks
+        ]
 
     def _held(
         self, names: Sequence[str], expected: Mapping[str, Any], actual: Mapping[str, Any]

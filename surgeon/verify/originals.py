@@ -15,11 +15,13 @@ import onnx
 
 from surgeon.errors import RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import open_session, unknown_operators
+from surgeon.nested import with_stated_loops
 from surgeon.reference import NoWitness, open_reference
 from surgeon.runtime import NotRunnable, Runner
 from surgeon.verify.limits import Input
 from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, has_float, moved_weights, perturbed
 from surgeon.verify.recording import as_declared, dtypes_of
+from surgeon.verify.widened import narrowed, wide_feeds, widened
 
 WAYS = ("onnxruntime", "witness", "torch")
 
@@ -60,6 +62,18 @@ class Side:
             yield from _unless_failed(partial(self.runner.run, moved, names))
         for seed in range(3):
             yield from _unless_failed(partial(self._trembling, feeds, names, seed))
+
+    def in_doubles(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any] | None:
+        """The named outputs as computed in double precision; None where that cannot be had."""
+        wide = None if self.model is None else widened(self.model)
+        if wide is None:
+            return None
+        try:
+            return narrowed(open_reference(wide, self.folder).run(wide_feeds(feeds), names))
+        except TimeUp:
+            raise
+        except SurgeonError:
+            return None
 
     def _trembling(
         self, feeds: Mapping[str, Any], names: Sequence[str], seed: int
@@ -113,7 +127,8 @@ def open_original(model: onnx.ModelProto, folder: Path | None, way: str | None) 
         )
     if way in (None, "onnxruntime"):
         try:
-            return Side("onnxruntime", open_session(model, folder=folder), model, folder)
+            runner = open_session(with_stated_loops(model), folder=folder)
+            return Side("onnxruntime", runner, model, folder)
         except NotRunnable:
             if way is not None:
                 raise

@@ -23,6 +23,7 @@ from surgeon.builders.aten_math.reductions import (
 from surgeon.builders.aten_math.work import BOOL, FLOAT, INT32, INT64, NARROW, Work, numpy_dtype
 from surgeon.builders.aten_shape.order import topk
 from surgeon.builders.bench import Bench, Size, nameless
+from surgeon.builders.parts import lengths_given
 from surgeon.facts.kinds import FLOATS, HALVES
 from surgeon.numerals import NO_LENGTH
 from surgeon.rewrite import Refused
@@ -127,18 +128,19 @@ def of_nothing(dtype: int) -> float:
 def kth_value(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
     """`kthvalue`: NaN counts as the largest."""
     x = work.args.tensor("self")
-    axis, k = axis_of(work, x), int(work.args.value("k"))
+    axis = axis_of(work, x)
     if work.rank(x) == 0:
         return x, work.draft.constant(np.asarray(0, np.int64))
-    length = _known_length(work, x, axis)
-    if k < 1 or (length is not None and k > length):
+    length, asked = _known_length(work, x, axis), lengths_given(work.draft, work.args, "k", 1)[0]
+    k = asked.make() if asked.static is None else asked.static
+    if isinstance(k, int) and (k < 1 or (length is not None and k > length)):
         raise Refused(f"the {k}-th of {length} elements")
     ordered = x
     if work.dtype(x) in FLOATS:
         ordered = work.where(work.is_nan(x), np.inf, x)
     value, index = _at_rank(work, ordered, k, axis)
     if ordered is not x:
-        ones = work.cast(work.invert(work.is_nan(x)), INT32)
+        ones = work.cast(work.invert(work.is_nan(x)), INT64)
         numbers = reduce(work, "ReduceSum", ones, [axis], keepdim=True)
         value = work.where(work.op("Less", numbers, k), np.nan, value)
     if not keeps(work):

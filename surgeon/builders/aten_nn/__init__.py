@@ -17,6 +17,7 @@ from surgeon.builders.aten_nn.attention import (
     scaled_dot_product_attention,
     transformer_encoder_layer,
 )
+from surgeon.builders.aten_nn.averaging import avg_pool
 from surgeon.builders.aten_nn.bags import embedding_bag
 from surgeon.builders.aten_nn.cells import gru_cell, lstm_cell, rnn_cell
 from surgeon.builders.aten_nn.complex_readers import (
@@ -49,7 +50,7 @@ from surgeon.builders.aten_nn.norms import (
     weight_norm,
     weight_norm_with_lengths,
 )
-from surgeon.builders.aten_nn.pools import avg_pool, max_pool
+from surgeon.builders.aten_nn.pools import max_pool
 from surgeon.builders.aten_nn.recurrent import recurrent
 from surgeon.builders.aten_nn.resample import interpolate, upsample
 from surgeon.builders.aten_nn.spectra import fft_c2r, fft_irfft, istft, old_fft, stft_as_real

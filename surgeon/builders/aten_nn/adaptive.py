@@ -13,7 +13,8 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.arguments import bind
 from surgeon.builders import parts
-from surgeon.builders.aten_nn.pools import is_same, looked_up
+from surgeon.builders.aten_nn.fitted import is_same
+from surgeon.builders.aten_nn.pools import looked_up
 from surgeon.builders.parts import Array, Length
 from surgeon.builders.windows import adaptive_bins, digit_of, with_batch
 from surgeon.match import Match

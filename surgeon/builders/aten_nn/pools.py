@@ -1,8 +1,7 @@
-"""PyTorch's average and maximum pooling.
+"""PyTorch's maximum pooling.
 
 Windows are those of ATen/native/Pool.h: with `ceil_mode` a last window that would begin in the
-padding behind is left out; an average divides by the window inside the padded input, or by what
-of it is inside the input, or by a number that was given.
+padding behind is left out.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims
-from surgeon.arguments import Arguments, bind
+from surgeon.arguments import bind
 from surgeon.builders import parts
+from surgeon.builders.aten_nn.fitted import fitted, least
 from surgeon.builders.bench import LARGEST
 from surgeon.builders.parts import Array, Length
-from surgeon.builders.whole_numbers import averaged, largest
+from surgeon.builders.whole_numbers import largest
 from surgeon.builders.windows import Window, begun, digit_of, with_batch
 from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
@@ -29,166 +28,21 @@ _FIRST_CEILING = 10  # and of its `ceil_mode`
 _IN_MAX_POOL = frozenset({onnx.TensorProto.INT8, onnx.TensorProto.UINT8})  # from opset 12
 
 
-def _windows(args: Arguments, spatial: int) -> list[Window]:
-    kernel = parts.per_axis(parts.numbers(args, "kernel_size"), spatial, "kernel_size")
-    given = parts.numbers(args, "stride")
-    stride = kernel if given in (None, []) else parts.per_axis(given, spatial, "stride")
-    padding = parts.per_axis(args.value("padding"), spatial, "padding")
-    dilation = [1] * spatial
-    if args.schema.takes("dilation"):
-        dilation = parts.per_axis(args.value("dilation"), spatial, "dilation")
-    ceil = bool(args.value("ceil_mode"))
-    rows = zip(kernel, stride, padding, dilation, strict=True)
-    return [Window(*row, ceil) for row in rows]
-
-
-# -------------------------------------------------------------------------------------- average
-
-
-def avg_pool(draft: Draft, match: Match) -> Any:
-    """`aten.avg_pool{1,2,3}d`."""
-    args = bind(match.root, draft.facts)
-    spatial = digit_of(match.root.op)
-    x, batched = with_batch(draft, match.root.inputs[0], spatial)
-    dtype = parts.numpy_dtype(draft, x)
-    if not parts.is_float(dtype) and dtype != np.int64:
-        raise Refused(f"PyTorch does not average {dtype.name}")
-    if dtype != np.int64 and _is_global(draft, args, x, spatial):
-        axes = draft.constant([i + 2 for i in range(spatial)], "axes")
-        y = draft.op("ReduceMean", x, axes, keepdims=1)
-        return y if batched else parts.squeeze(draft, y, 0)
-    windows = _windows(args, spatial)
-    whole = bool(args.value("count_include_pad"))
-    divisor = None
-    if args.schema.takes("divisor_override"):
-        divisor = args.value("divisor_override")
-    if dtype == np.int64:
-        y = averaged(draft, x, windows, whole=whole, divisor=divisor)
-        return y if batched else parts.squeeze(draft, y, 0)
-    lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
-    pairs = list(zip(lengths, windows, strict=True))
-    if all(w.floors(n) for n, w in pairs) and dtype != np.float64:
-        y = _average(draft, x, windows, whole=whole or divisor is not None)
-        size = int(np.prod([w.kernel for w in windows]))
-        if divisor is not None and int(divisor) != size:
-            factor = np.array(size / int(divisor), dtype)
-            y = draft.op("Mul", y, draft.constant(factor, "factor"))
-    elif all(n.static is not None for n in lengths):
-        y = _by_matrices(draft, x, pairs, dtype, whole=whole, divisor=divisor)
-    elif dtype != np.float64:
-        y = _counted(draft, x, windows, dtype, whole=whole, divisor=divisor)
-        y = begun(draft, y, pairs)
-    else:
-        raise Refused("it is of doubles, of a length known at run time; fix it with `--shape`")
-    return y if batched else parts.squeeze(draft, y, 0)
-
-
-def _is_global(draft: Draft, args: Arguments, x: gs.Tensor, spatial: int) -> bool:
-    """Whether the window is provably the whole plane, of a size known at run time."""
-    kernel = parts.lengths_given(draft, args, "kernel_size", spatial)
-    if all(length.static is not None for length in kernel):
-        return False
-    lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
-    if not all(is_same(a, b) for a, b in zip(lengths, kernel, strict=True)):
-        raise Refused("its window is known at run time only; fix it with `--shape`")
-    if any(parts.per_axis(args.value("padding"), spatial, "padding")):
-        raise Refused("its window is known at run time only, and it is padded")
-    if args.schema.takes("divisor_override") and args.has("divisor_override"):
-        raise Refused("its window is known at run time only, and its divisor is not its size")
-    return True
-
-
-def _average(draft: Draft, x: gs.Tensor, windows: list[Window], *, whole: bool) -> gs.Tensor:
-    padding = [w.padding for w in windows]
-    attributes: dict[str, Any] = {"count_include_pad": 1} if whole and any(padding) else {}
-    return draft.op(
-        "AveragePool",
-        x,
-        kernel_shape=[w.kernel for w in windows],
-        pads=padding * 2,
-        strides=[w.stride for w in windows],
-        **attributes,
-    )
-
-
-def _by_matrices(
-    draft: Draft,
-    x: gs.Tensor,
-    pairs: list[tuple[Length, Window]],
-    dtype: np.dtype[Any],
-    *,
-    whole: bool,
-    divisor: Any,
-) -> gs.Tensor:
-    """One product for each axis: the divisor of a box is the product of those of its sides."""
-    matrices = []
-    for length, window in pairs:
-        assert length.static is not None
-        matrices.append(_weights(length.static, window, whole=whole, plain=divisor is not None))
-    if divisor is not None:
-        matrices[0] = matrices[0] / int(divisor)
-    for index, matrix in enumerate(matrices):
-        make = parts.constant_matrix(draft, matrix, dtype)
-        x = parts.multiply_axis(draft, x, index + 2, len(pairs) + 2, make)
-    return x
-
-
-def _weights(length: int, window: Window, *, whole: bool, plain: bool) -> Array:
-    count = window.count(length)
-    matrix = np.zeros((count, length))
-    for row in range(count):
-        start = row * window.stride - window.padding
-        end = min(start + window.kernel, length + window.padding)
-        size = end - start
-        start, end = max(start, 0), min(end, length)
-        matrix[row, start:end] = 1.0 if plain else 1.0 / (size if whole else max(end - start, 1))
-    return matrix
-
-
-def _counted(
-    draft: Draft,
-    x: gs.Tensor,
-    windows: list[Window],
-    dtype: np.dtype[Any],
-    *,
-    whole: bool,
-    divisor: Any,
-) -> gs.Tensor:
-    """Sums over full windows of a longer input, and how much of each is counted."""
-    kernel = [w.kernel for w in windows]
-    strides = [w.stride for w in windows]
-    size = int(np.prod(kernel))
-    near = [w.padding for w in windows]
-    far = [w.padding + w.stride - 1 for w in windows]
-    edges = draft.constant([0, 0, *near, 0, 0, *far], "pads")
-
-    def pooled(value: gs.Tensor) -> gs.Tensor:
-        return draft.op("AveragePool", value, kernel_shape=kernel, strides=strides)
-
-    sums = pooled(draft.op("Pad", x, edges))
-    if divisor is not None:
-        factor = draft.constant(np.array(size / int(divisor), dtype), "factor")
-        return draft.op("Mul", sums, factor)
-    # a plane of ones has the shape of one channel of one image
-    lengths = parts.lengths_of(draft, x, len(windows) + 2)[2:]
-    ones = parts.filled(draft, parts.shape_from(draft, [1, 1, *lengths]), dtype.type(1))
-    inner = [0] * len(windows)
-    if whole:
-        pads = draft.constant([0, 0, *near, 0, 0, *near], "pads")
-        ones = draft.op("Pad", ones, pads, draft.constant(np.array(1, dtype), "one"))
-        edges = draft.constant([0, 0, *inner, 0, 0, *(w.stride - 1 for w in windows)], "pads")
-    return draft.op("Div", sums, pooled(draft.op("Pad", ones, edges)))
-
-
-# -------------------------------------------------------------------------------------- maximum
-
-
 def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
     """`aten.max_pool{1,2,3}d`, and with `indices` `aten.max_pool{2,3}d_with_indices`."""
     args = bind(match.root, draft.facts)
     spatial = digit_of(match.root.op)
-    windows = _windows(args, spatial)
     x, batched = with_batch(draft, match.root.inputs[0], spatial)
+    fit = fitted(draft, args, x, spatial, "ReduceMax")
+    if fit.computed and indices and parts.is_read(draft, match.root.outputs[1]):
+        raise Refused("its window or padding is known at run time only, and its places are read")
+    x = fit.x
+    if fit.pads is not None:
+        x = fit.padded(draft, x, least(draft, parts.numpy_dtype(draft, x)))
+    if fit.is_done:
+        y = x if batched else parts.squeeze(draft, x, 0)
+        return (y, y) if indices else y
+    windows = fit.windows
     dtype = draft.facts.of(x).dtype
     if dtype in INTEGERS and not (dtype in _IN_MAX_POOL and draft.facts.opset >= 12):
         return _of_integers(draft, x, windows, batched=batched, indices=bool(indices))
@@ -291,12 +145,10 @@ def _taps(window: Window, length: Length) -> list[list[int]]:
 
 def _longer(draft: Draft, x: gs.Tensor, windows: list[Window], lengths: list[Length]) -> gs.Tensor:
     """The maxima of full windows of a longer input, of which those are kept that begin in it."""
-    kind = parts.numpy_dtype(draft, x)
-    least = -np.inf if parts.is_float(kind) else np.iinfo(kind).min
     near = [w.padding for w in windows]
     far = [w.padding + (w.stride - 1 if w.ceil else 0) for w in windows]
     edges = draft.constant([0, 0, *near, 0, 0, *far], "pads")
-    x = draft.op("Pad", x, edges, draft.constant(np.array(least, kind), "least"))
+    x = draft.op("Pad", x, edges, least(draft, parts.numpy_dtype(draft, x)))
     attributes: dict[str, Any] = {
         "kernel_shape": [w.kernel for w in windows],
         "strides": [w.stride for w in windows],
@@ -357,12 +209,11 @@ def _largest_beside(
     draft: Draft, x: gs.Tensor, axis: int, window: Window, length: Length, *, spatial: int
 ) -> gs.Tensor:
     """The greatest of what windows read along one axis of any length: copies of it, shifted."""
-    kind = parts.numpy_dtype(draft, x)
     pads = np.zeros((2, spatial + 2), np.int64)
     behind = window.pads - window.padding
     pads[:, axis + 2] = window.padding, behind + (window.stride - 1) * window.ceil
-    least = draft.constant(np.array(-np.inf, kind), "least")
-    x = draft.op("Pad", x, draft.constant(pads.reshape(-1), "pads"), least)
+    fill = least(draft, parts.numpy_dtype(draft, x))
+    x = draft.op("Pad", x, draft.constant(pads.reshape(-1), "pads"), fill)
     along = draft.constant([axis + 2], "axes")
     starts = [tap * window.dilation for tap in range(window.kernel)]
     ends = [start - starts[-1] for start in starts[:-1]] + [LARGEST]
@@ -387,9 +238,3 @@ def in_plane(draft: Draft, flat: gs.Tensor, lengths: list[Length]) -> gs.Tensor:
         for length in lengths[1:]:
             size = draft.op("Mul", size, length.make())
     return parts.remainder(draft, flat, size)
-
-
-def is_same(length: Length, out: Length) -> bool:
-    """Whether two lengths are provably equal."""
-    known = length.dim is not None and out.dim is not None
-    return known and dims.equal(length.dim, out.dim) is True  # type: ignore[arg-type]

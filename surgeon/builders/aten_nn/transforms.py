@@ -48,8 +48,9 @@ def axes_of(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, Le
     if args.schema.takes("n"):
         size = parts.lengths_given(draft, args, "n", 1)[0] if args.has("n") else None
         return [(int(args.value("dim")) % rank, size)]
-    given, asked = args.value("s"), args.value("dim")
-    sizes = None if given is None else parts.per_axis(given, len(np.ravel(given)), "s")
+    asked, sizes = args.value("dim"), None
+    if args.has("s"):
+        sizes = parts.lengths_given(draft, args, "s", len(args.dims("s")))
     if asked is None:
         axes = list(range(rank - (rank if sizes is None else len(sizes)), rank))
     else:
@@ -59,8 +60,7 @@ def axes_of(draft: Draft, args: Arguments, value: Complex) -> list[tuple[int, Le
     if len(sizes) != len(axes):
         raise Refused(f"`s` has {len(sizes)} numbers for {len(axes)} axes")
     return [
-        (a, None if n == -1 else parts.constant_length(draft, n))
-        for a, n in zip(axes, sizes, strict=True)
+        (axis, None if size.static == -1 else size) for axis, size in zip(axes, sizes, strict=True)
     ]
 
 

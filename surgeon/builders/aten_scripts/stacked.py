@@ -1,4 +1,4 @@
-"""Lists as the exporter reads them below opset 11: as tensors whose first axis is the list's."""
+"""Lists as the exporter reads them, below opset 11 above all: as tensors along a first axis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_graphsurgeon as gs
 
 from surgeon.bodies.listed import elements
-from surgeon.builders.aten_scripts.operands import within
+from surgeon.builders.aten_scripts.operands import sequence, within
 from surgeon.builders.bench import Bench
 from surgeon.builders.chains import lone_cut
 from surgeon.facts.fact import same_dims
@@ -31,6 +31,17 @@ def stacked_read(draft: Draft, match: Match) -> gs.Tensor:
         made: gs.Tensor = c.op("Gather", _stack(c, items), node.inputs[1], axis=0)
         return made
     return c.unsqueeze(items[within(int(at.item()), items)], [0] * at.ndim)
+
+
+def part_of_list(draft: Draft, match: Match) -> gs.Tensor:
+    """A part of a list of known elements, which the exporter cuts out as if it were a tensor."""
+    c, node = Bench(draft), match.root
+    items, cut = elements(node.inputs[0]), lone_cut(c.facts, node)
+    assert items is not None
+    if cut is None or cut[2] != 0:
+        raise Refused("its bounds are computed, or along another axis than the list's")
+    start, end, _, step = cut
+    return sequence(c, items[start:end:step])
 
 
 def _shape(c: Bench, node: gs.Node, items: Sequence[gs.Tensor]) -> gs.Tensor:
