@@ -164,3 +164,19 @@ def test_the_opset_that_has_an_operator_is_onnxs(operator: str) -> None:
     with pytest.raises(onnx.defs.SchemaError):
         onnx.defs.get_schema(operator, SINCE[operator] - 1, "")
     assert onnx.defs.get_schema(operator, SINCE[operator], "").since_version == SINCE[operator]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_upsample_above_opset_9_is_what_it_was(mode: str) -> None:
+    text = f"""
+        <ir_version: 4, opset_import: ["": OPSET]>
+        g (float[1,2,3,4] x) => (float[1,2,H,W] y) <float[4] s = {{1.0, 1.0, 2.5, 2.0}}> {{
+            y = Upsample <mode = "{mode}"> (x, s)
+        }}
+    """
+    late = parser.parse_model(text.replace("OPSET", "11"))
+    result = surgeon.apply(late, "operand-types")
+    assert result.report.status == "equivalent"
+    wanted = Session(parser.parse_model(text.replace("OPSET", "9"))).run({"x": X})["y"]
+    for model in (Reference(late), Session(result.model.to_proto())):
+        np.testing.assert_allclose(model.run({"x": X})["y"], wanted, rtol=0, atol=1e-6)

@@ -14,7 +14,7 @@ from surgeon.builders.aten_math.work import BOOL, INT64
 from surgeon.builders.aten_shape.lists import MOST_PARTS, as_many
 from surgeon.builders.bench import Bench
 from surgeon.facts.kinds import FLOATS
-from surgeon.match import Match, producer_of
+from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _ROUNDED = frozenset({"Floor", "Ceil", "Round"})
@@ -187,6 +187,19 @@ def dynamic_slice(draft: Draft, match: Match) -> gs.Tensor:
     if _of_nothing(ends):
         ends = draft.constant([np.iinfo(np.int64).max], "end")
     made: gs.Tensor = draft.op("Slice", x, starts, ends, axes)
+    return made
+
+
+def upsample_as_resize(draft: Draft, match: Match) -> gs.Tensor:
+    """An Upsample where there is none any more, as the Resize of its coordinates."""
+    x, scales = match.root.inputs[:2]
+    how: dict[str, str] = {"mode": attribute_of(match.root, "mode") or "nearest"}
+    if how["mode"] == "nearest":
+        how["nearest_mode"] = "floor"
+    region = draft.constant(np.zeros(0, np.float32), "roi")
+    made: gs.Tensor = draft.op(
+        "Resize", x, region, scales, **how, coordinate_transformation_mode="asymmetric"
+    )
     return made
 
 

@@ -106,7 +106,7 @@ _HELD: Mapping[str, str] = {
     "operands": (
         "attributes_as_inputs axes_from_front dynamic_slice expand_but_kept gather_under_mask "
         "joined_but_nothing sizes_said_once slice_bounds split_to_the_rest squeeze_of_ones "
-        "without_axes"
+        "upsample_as_resize without_axes"
     ),
     "padded": "pad_into_window",
     "padding": "pad_to_concat",

@@ -1,6 +1,7 @@
-"""Operators of ONNX's own domain in files of an opset that does not have them yet.
+"""Operators of ONNX's own domain in files of an opset that does not have them yet, or no longer.
 
-Export scripts register them below their opset, and mean what ONNX came to mean by them.
+Export scripts register them below their opset, and mean what ONNX came to mean by them. PyTorch 1.5
+writes Upsample where there is none any more, and means what it was.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import onnx
 DOMAIN = "early"  # where the witness has them
 # By operator, the first opset that has it.
 SINCE: Mapping[str, int] = {"Gelu": 20, "GridSample": 16, "HardSwish": 14, "Mish": 18, "Swish": 24}
+# By operator, the first opset that has it no longer.
+_UNTIL: Mapping[str, int] = {"Upsample": 10}
 
 
 def holds_early(model: onnx.ModelProto) -> bool:
-    """Whether an operator of ONNX's, however deep, is of a newer opset than the model."""
+    """Whether an operator of ONNX's, however deep, is of a newer opset than the model, or gone."""
     return any(True for _ in _early(model))
 
 
@@ -33,6 +36,7 @@ def with_domain(model: onnx.ModelProto) -> onnx.ModelProto:
 def _early(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     names = {name for name, since in SINCE.items() if opset < since}
+    names |= {name for name, until in _UNTIL.items() if opset >= until}
     waiting = [model.graph] if names and opset else []
     while waiting:
         for node in waiting.pop().node:

@@ -26,6 +26,23 @@ _PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 _NUMBERS = {str(number): number for number in range(3)}  # as PyTorch counts both
 
 
+def upsample(attributes: Mapping[str, Any], x: Array, scales: Array) -> Array:
+    """Element i is that at i / scale, or in linear mode a share of it and of the next."""
+    if len(scales) != x.ndim or not (np.isfinite(scales) & (scales > 0)).all():
+        raise Unsuited(f"{scales.tolist()} are no scales of {x.ndim} axes")
+    for axis, scale in enumerate(np.asarray(scales, np.float32)):
+        length = x.shape[axis]
+        at = np.arange(int(np.float32(length) * scale), dtype=np.float32) / scale
+        below = np.minimum(at.astype(np.int64), length - 1)
+        low = np.take(x, below, axis)
+        if scale != 1 and attributes.get("mode", "nearest") != "nearest":
+            share = np.expand_dims(at - below, tuple(range(1, x.ndim - axis)))
+            high = np.take(x, np.minimum(below + 1, length - 1), axis)
+            low = np.asarray(low + share * (high - low), x.dtype)
+        x = low
+    return x
+
+
 def constant_fill(attributes: Mapping[str, Any], shape: Any = None) -> Array:
     if shape is None:
         sizes = list(attributes["shape"])
@@ -128,5 +145,6 @@ EARLY: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "HardSwish": _alone(authors.hard_swish),
         "Mish": _alone(authors.mish),
         "Swish": swish,
+        "Upsample": upsample,
     }
 }
