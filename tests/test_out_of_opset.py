@@ -7,6 +7,7 @@ the file as it came where it still registers the operator.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -180,3 +181,60 @@ def test_upsample_above_opset_9_is_what_it_was(mode: str) -> None:
     wanted = Session(parser.parse_model(text.replace("OPSET", "9"))).run({"x": X})["y"]
     for model in (Reference(late), Session(result.model.to_proto())):
         np.testing.assert_allclose(model.run({"x": X})["y"], wanted, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        "s = Constant <value = int64[4] {-1, -1, 5, -1}> ()",
+        """u = Constant <value = int64[3] {-1, -1, 5}> ()
+           b = Constant <value = int64 {-1}> ()
+           l = Unsqueeze <axes = [0]> (b)
+           s = Concat <axis = 0> (u, l)""",
+    ],
+)
+def test_a_size_of_minus_one_that_expands_nothing_is_compared(sizes: str) -> None:
+    """So PyTorch 1.4 writes `x.expand(-1, -1, 5, -1)`, on which onnxruntime stops."""
+    model = parser.parse_model(f"""
+        <ir_version: 4, opset_import: ["": 9]>
+        g (float[N,2,1,4] x) => (float[N,2,5,4] y) {{ {sizes} y = Expand (x, s) }}
+    """)
+    assert holds_early(model)
+    x = X[:, :, :1]
+    found = Reference(model).run({"x": x})["y"]
+    np.testing.assert_array_equal(found, np.broadcast_to(x, (1, 2, 5, 4)))
+    assert surgeon.apply(model, "refused-forms").report.status == "equivalent"
+
+
+def test_an_expand_as_onnx_has_it_is_left_to_onnxruntime() -> None:
+    model = parser.parse_model("""
+        <ir_version: 4, opset_import: ["": 9]>
+        g (float[2,1] x) => (float[2,3] y) <int64[2] s = {2, 3}, int64 w = {-1}> {
+            y = Expand (x, s)
+        }
+    """)
+    assert not holds_early(model)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds", "wanted"),
+    [
+        ("float", "min = -0.5", lambda x: np.maximum(x, -0.5)),
+        ("float", "min = -1.0, max = 0.25", lambda x: np.clip(x, -1, 0.25)),
+        ("int64", "max = 1.0", lambda x: np.minimum(x, 1)),
+    ],
+)
+def test_bounds_that_are_attributes_in_a_later_opset_are_compared(
+    kind: str, bounds: str, wanted: Callable[[Array], Array]
+) -> None:
+    """So PyTorch 1.4 and 1.5 write `x.clamp(min=0)` once they have exported at an older opset."""
+    model = parser.parse_model(f"""
+        <ir_version: 6, opset_import: ["": 11, "org.pytorch.aten": 1]>
+        g ({kind}[1,2,3,4] x) => ({kind}[1,2,3,4] y) {{
+            a = org.pytorch.aten.neg (x)
+            y = Clip <{bounds}> (a)
+        }}
+    """)
+    x = X.astype(np.int64) if kind == "int64" else X
+    np.testing.assert_array_equal(Reference(model).run({"x": x})["y"], wanted(-x))
+    assert surgeon.apply(model, "aten").report.status == "equivalent"

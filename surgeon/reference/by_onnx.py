@@ -145,6 +145,8 @@ def run(
     if of_complex and node.op_type in _OF_TWO_NUMBERS:  # PyTorch takes one that is real beside them
         common = np.result_type(*given.values())
         given = {name: value.astype(common) for name, value in given.items()}
+    if node.op_type == "Clip" and node.attribute:
+        return {node.output[0]: _clipped(node, given[node.input[0]])}
     if node.op_type == "CumSum":  # PyTorch counts what is true
         given = {n: v.astype(np.int64) if v.dtype == np.bool_ else v for n, v in given.items()}
     try:
@@ -154,3 +156,12 @@ def run(
         where = f"node '{node.name or node.output[0]}'"
         raise NoWitness(node.op_type, where=where, why=str(error)) from None
     return dict(zip(node.output, made, strict=False))
+
+
+def _clipped(node: onnx.NodeProto, x: Any) -> Any:
+    """A Clip between attributes, which PyTorch 1.4 and 1.5 write above opset 10 as well."""
+    bounds = {a.name: a.f for a in node.attribute}
+    if x.dtype.kind in "iu" and not all(float(each).is_integer() for each in bounds.values()):
+        raise NoWitness("Clip", where=f"node '{node.name}'", why="integers between fractions")
+    low, high = (x.dtype.type(bounds[n]) if n in bounds else None for n in ("min", "max"))
+    return x if low is None and high is None else np.clip(x, low, high)

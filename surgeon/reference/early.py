@@ -1,11 +1,13 @@
 """Operators of ONNX's own domain in files of an opset that does not have them yet, or no longer.
 
-Export scripts register them below their opset, and mean what ONNX came to mean by them. PyTorch 1.5
-writes Upsample where there is none any more, and means what it was.
+Export scripts register them below their opset, and mean what ONNX came to mean by them. PyTorch
+1.5 writes Upsample where there is none any more, and means what it was; PyTorch before it writes
+Expand with -1 for a size that stays, which ONNX never had.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import onnx
@@ -15,11 +17,18 @@ DOMAIN = "early"  # where the witness has them
 SINCE: Mapping[str, int] = {"Gelu": 20, "GridSample": 16, "HardSwish": 14, "Mish": 18, "Swish": 24}
 # By operator, the first opset that has it no longer.
 _UNTIL: Mapping[str, int] = {"Upsample": 10}
+_MOST_SIZES = 16  # of one value
+_OF_SIZES = frozenset({"Cast", "Concat", "Identity", "Unsqueeze"})  # by which a size keeps its sign
 
 
 def holds_early(model: onnx.ModelProto) -> bool:
     """Whether an operator of ONNX's, however deep, is of a newer opset than the model, or gone."""
     return any(True for _ in _early(model))
+
+
+def keeps_sizes(model: onnx.ModelProto) -> bool:
+    """Whether an Expand has -1 among its sizes: onnxruntime loads it, and stops there."""
+    return any(node.op_type == "Expand" for node in _early(model))
 
 
 def with_domain(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -38,9 +47,29 @@ def _early(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     names = {name for name, since in SINCE.items() if opset < since}
     names |= {name for name, until in _UNTIL.items() if opset >= until}
     waiting = [model.graph] if names and opset else []
+    negative: set[str] = set()  # sizes of which one is below 0
     while waiting:
-        for node in waiting.pop().node:
-            if node.domain in ("", "ai.onnx") and node.op_type in names:
+        graph = waiting.pop()
+        negative.update(t.name for t in graph.initializer if _is_negative(t))
+        for node in graph.node:
+            computed = node.op_type in _OF_SIZES and not negative.isdisjoint(node.input)
+            if computed or (
+                node.op_type == "Constant" and any(_is_negative(a.t) for a in node.attribute)
+            ):
+                negative.update(node.output)
+            if node.domain in ("", "ai.onnx") and (
+                node.op_type in names
+                or (node.op_type == "Expand" and not negative.isdisjoint(node.input[1:]))
+            ):
                 yield node
             for attribute in node.attribute:
                 waiting += [attribute.g] if attribute.HasField("g") else attribute.graphs
+
+
+def _is_negative(tensor: onnx.TensorProto) -> bool:
+    """Whether it has sizes of which one is below 0."""
+    if tensor.data_type != onnx.TensorProto.INT64 or math.prod(tensor.dims) > _MOST_SIZES:
+        return False
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return False
+    return bool((onnx.numpy_helper.to_array(tensor) < 0).any())

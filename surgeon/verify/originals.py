@@ -17,6 +17,7 @@ from surgeon.errors import RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import open_session, unknown_operators
 from surgeon.nested import with_stated_loops
 from surgeon.reference import NoWitness, open_reference
+from surgeon.reference.early import keeps_sizes
 from surgeon.runtime import NotRunnable, Runner
 from surgeon.verify.limits import Input
 from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, has_float, moved_weights, perturbed
@@ -115,6 +116,8 @@ class Recorded:
 def open_original(model: onnx.ModelProto, folder: Path | None, way: str | None) -> Side:
     """The original, run as asked for; by default in onnxruntime if it loads, else by the witness.
 
+    By the witness too where a size of -1 is to stay as it is, on which onnxruntime stops.
+
     Raises:
         NotRunnable: onnxruntime was asked for, and does not load it.
         RecipeError: There is no such way, or torch is not installed.
@@ -125,7 +128,7 @@ def open_original(model: onnx.ModelProto, folder: Path | None, way: str | None) 
             where="--reference",
             mend=f"Use {', '.join(WAYS)}, or the path of an .npz file.",
         )
-    if way in (None, "onnxruntime"):
+    if way == "onnxruntime" or (way is None and not keeps_sizes(model)):
         try:
             runner = open_session(with_stated_loops(model), folder=folder)
             return Side("onnxruntime", runner, model, folder)

@@ -21,7 +21,7 @@ from surgeon.isolation import Isolated, cell, open_session
 from surgeon.reference import NoWitness, Undefined, open_reference
 from surgeon.reference.arguments import is_foreign
 from surgeon.reference.by_onnx import casts_to_bfloat16
-from surgeon.reference.early import holds_early
+from surgeon.reference.early import holds_early, keeps_sizes
 from surgeon.reference.plan import holds_foreign
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
 from surgeon.verify.compare import TOLERANCES, Exact, compare_arrays, compare_drawn, faulty
@@ -308,12 +308,12 @@ def open_runner(model: onnx.ModelProto, folder: Path | None = None) -> Runner:
     """onnxruntime for a model of standard operators, the witness for one with PyTorch's own.
 
     The witness too where bfloat16 goes in, of which onnxruntime computes nothing on a CPU, and for
-    operators that ONNX has at later opsets than the model's.
+    operators that ONNX has at later opsets than the model's, or as PyTorch alone means them.
 
     Raises:
         NotRunnable: onnxruntime does not load it.
     """
-    if is_plain(model):
+    if is_plain(model) and not keeps_sizes(model):
         try:
             return open_session(model, folder=folder)
         except NotRunnable:

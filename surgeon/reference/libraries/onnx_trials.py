@@ -26,6 +26,15 @@ _PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 _NUMBERS = {str(number): number for number in range(3)}  # as PyTorch counts both
 
 
+def expand(attributes: Mapping[str, Any], x: Array, sizes: Array) -> Array:
+    """As PyTorch does it: of axes that are counted from behind, -1 is the size that is there."""
+    new = len(sizes) - x.ndim
+    if (sizes < -1).any() or (sizes[: max(new, 0)] < 0).any():
+        raise Unsuited(f"{sizes.tolist()} are no sizes of an array of {x.ndim} axes")
+    kept = [x.shape[axis - new] if size < 0 else size for axis, size in enumerate(sizes.tolist())]
+    return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(kept))).copy()
+
+
 def upsample(attributes: Mapping[str, Any], x: Array, scales: Array) -> Array:
     """Element i is that at i / scale, or in linear mode a share of it and of the next."""
     if len(scales) != x.ndim or not (np.isfinite(scales) & (scales > 0)).all():
@@ -140,6 +149,7 @@ DROPPED: Mapping[str, Callable[..., Any]] = {
 TENSORFLOW: Mapping[str, Callable[..., Any]] = {"Erfc": erfc}
 EARLY: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     DOMAIN: {
+        "Expand": expand,
         "Gelu": gelu,
         "GridSample": grid_sample,
         "HardSwish": _alone(authors.hard_swish),
