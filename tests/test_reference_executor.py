@@ -221,6 +221,26 @@ def test_a_device_may_be_a_text_of_the_standards_own_kind() -> None:
             }""",
             lambda x: -np.maximum(x, 0).T,
         ),
+        (  # a number alone counts where its class is above all
+            13,
+            "g (float[N] x) => (float[N] y) <double two = {2}, float zero = {0}> { "
+            "a = org.pytorch.aten.relu (x) t = Greater (a, zero) n = Cast <to = 7> (t) "
+            "b = Mul (a, n) y = Div (b, two) }",
+            lambda x: np.maximum(x, 0) / 2,
+        ),
+        (
+            11,
+            "g (float[N] x) => (int64[one] y) <float zero = {0}> { "
+            "a = org.pytorch.aten.relu (x) t = Greater (a, zero) "
+            "y = ReduceSum <axes = [0], keepdims = 1> (t) }",
+            lambda x: (x > 0).sum(keepdims=True),
+        ),
+        (
+            13,
+            "g (float[N] x) => (float[N] y) <int64 one = {1}, float zero = {0}> { "
+            "a = org.pytorch.aten.relu (x) t = Greater (a, zero) y = Where (t, a, one) }",
+            lambda x: np.where(x > 0, x, 1),
+        ),
     ],
 )
 def test_what_onnxruntime_has_of_other_types_alone_is_compared(

@@ -21,6 +21,14 @@ _OF_OTHER_TYPES = frozenset(
     "ArgMax ArgMin Clip CumSum Einsum Equal EyeLike Max Min NonZero Pad SequenceConstruct Trilu "
     "Unique Where".split()
 )
+# Of operands of one type, to which PyTorch brings them where its exporter does not; of Where the
+# condition is none of them.
+_OF_ONE_TYPE = frozenset(
+    "Add Concat Div Equal Greater GreaterOrEqual Less LessOrEqual MatMul Mul Sub Where".split()
+)
+_CLASSES = {"b": 0, "i": 1, "u": 1, "f": 2}  # of element types, as PyTorch ranks them
+# What onnxruntime says of a stretch with such a node.
+_OF_TYPES = ("bound to different types", "Type 'tensor(bool)' of input parameter")
 # What it does not have for doubles.
 _NOT_OF_DOUBLES = frozenset(
     "Acos Acosh Asin Asinh Atan Atanh Celu Conv Cosh Det Elu Erf Gelu GlobalAveragePool "
@@ -79,17 +87,23 @@ def has(node: onnx.NodeProto, values: Iterable[Any]) -> bool:
         return False
     if node.op_type == "Transpose":
         return any(axis < 0 for a in node.attribute if a.name == "perm" for axis in a.ints)
+    values = list(values)
+    if _is_mixed(node, values):
+        return True
     doubles = (isinstance(value, np.ndarray) and value.dtype == np.float64 for value in values)
     return node.op_type in _OF_OTHER_TYPES or (node.op_type in _NOT_OF_DOUBLES and any(doubles))
 
 
-def helps(nodes: Sequence[onnx.NodeProto], values: Sequence[Any]) -> bool:
+def helps(nodes: Sequence[onnx.NodeProto], values: Sequence[Any], said: Exception) -> bool:
     """Whether a stretch that onnxruntime does not load may run node by node, some of them here.
 
     Args:
         nodes: The stretch.
         values: What goes into it.
+        said: What onnxruntime has against it.
     """
+    if any(words in str(said) for words in _OF_TYPES):
+        return True
     if any(map(is_bfloat16, values)) or any(map(casts_to_bfloat16, nodes)):
         return True
     if any(node.op_type in _OF_LISTS for node in nodes):
@@ -147,8 +161,10 @@ def run(
         given = {name: value.astype(common) for name, value in given.items()}
     if node.op_type == "Clip" and node.attribute:
         return {node.output[0]: _clipped(node, given[node.input[0]])}
-    if node.op_type == "CumSum":  # PyTorch counts what is true
+    if node.op_type in ("CumSum", "ReduceSum"):  # PyTorch counts what is true
         given = {n: v.astype(np.int64) if v.dtype == np.bool_ else v for n, v in given.items()}
+    if node.op_type in _OF_ONE_TYPE and not of_complex:
+        given = _in_one_type(node, given)
     try:
         with np.errstate(all="ignore"):  # NaN and infinities are results like any other
             made = ReferenceEvaluator(node, opsets=dict(opsets)).run(None, dict(given))
@@ -165,3 +181,26 @@ def _clipped(node: onnx.NodeProto, x: Any) -> Any:
         raise NoWitness("Clip", where=f"node '{node.name}'", why="integers between fractions")
     low, high = (x.dtype.type(bounds[n]) if n in bounds else None for n in ("min", "max"))
     return x if low is None and high is None else np.clip(x, low, high)
+
+
+def _is_mixed(node: onnx.NodeProto, values: Sequence[Any]) -> bool:
+    """Whether operands are not of one type, or truths are summed; quotients of fractions alone."""
+    types = {value.dtype for value in values if isinstance(value, np.ndarray)}
+    if node.op_type == "ReduceSum":
+        return np.dtype(np.bool_) in types
+    if node.op_type == "Where":  # whose condition is a truth by itself
+        types.discard(np.dtype(np.bool_))
+    fit = all(each.kind in _CLASSES for each in types)
+    whole = node.op_type == "Div" and all(each.kind != "f" for each in types)
+    return node.op_type in _OF_ONE_TYPE and len(types) > 1 and fit and not whole
+
+
+def _in_one_type(node: onnx.NodeProto, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Operands in PyTorch's common type: a number alone counts where its class is above all."""
+    names = node.input[1:] if node.op_type == "Where" else node.input
+    operands = [given[name] for name in names if name]
+    classes = [_CLASSES[each.dtype.kind] for each in operands]
+    first = [each for each, rank in zip(operands, classes, strict=True) if rank == max(classes)]
+    types = [each.dtype for each in first if each.ndim] or [each.dtype for each in first]
+    common = np.result_type(*types)
+    return {n: v.astype(common) if n in names else v for n, v in given.items()}

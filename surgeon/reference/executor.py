@@ -267,9 +267,9 @@ class Program:
         if key not in self._sessions:
             try:
                 self._sessions[key] = self._open(self._stretch(step, feeds))
-            except (NoWitness, NotRunnable):
+            except (NoWitness, NotRunnable) as error:
                 read = [self._look_up(name, feeds) for name in (*step.inputs, *step.constants)]
-                if not by_onnx.helps(step.nodes, read):
+                if not by_onnx.helps(step.nodes, read, error):
                     raise
                 self._apart.add(key)
                 return self._run_apart(step, feeds)
