@@ -272,7 +272,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "layer_norm layer_norm_backward lstm_cell max_pool max_unpool native_batch_norm "
         "native_group_norm native_layer_norm native_multi_head_attention old_fft "
         "real_of_complex recurrent recursive_filter rms_norm rnn_cell "
-        "scaled_dot_product_attention shape_of_complex stft_as_real transformer_encoder_layer "
-        "turned upsample weight_norm weight_norm_backward weight_norm_with_lengths".split()
+        "scaled_dot_product_attention several_of_complex shape_of_complex "
+        "shaped_as_complex stft_as_real transformer_encoder_layer turned upsample weight_norm "
+        "weight_norm_backward weight_norm_with_lengths".split()
     ),
 }

@@ -23,7 +23,9 @@ from surgeon.builders.aten_nn.complex_readers import (
     eigenvectors_of_complex,
     real_of_complex,
     shape_of_complex,
+    shaped_as_complex,
 )
+from surgeon.builders.aten_nn.complex_several import several_of_complex
 from surgeon.builders.aten_nn.filters import recursive_filter
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.fractional import fractional_max_pool
@@ -98,7 +100,9 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "recurrent": recurrent,
     "recursive_filter": recursive_filter,
     "rms_norm": rms_norm,
+    "several_of_complex": several_of_complex,
     "shape_of_complex": shape_of_complex,
+    "shaped_as_complex": shaped_as_complex,
     "rnn_cell": rnn_cell,
     "scaled_dot_product_attention": scaled_dot_product_attention,
     "attention_with_weights": attention_with_weights,

@@ -56,6 +56,11 @@ def same(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     return only(operands)
 
 
+def each(value: Complex, by: Callable[[gs.Tensor], gs.Tensor]) -> Complex:
+    """The same done to either part."""
+    return Complex(*(by(part) for part in both_of(value)))
+
+
 def by_lowering(draft: Draft, node: gs.Node, **given: gs.Tensor | list[gs.Tensor]) -> Any:
     """What the node makes of other arguments than its own, by its lowering for real values."""
     from surgeon.builders import aten_linalg, aten_math, aten_shape  # whose rooms are asked here
@@ -66,7 +71,7 @@ def by_lowering(draft: Draft, node: gs.Node, **given: gs.Tensor | list[gs.Tensor
         work.args = _args(draft, node, given)
         return aten_math.FUNCTIONS[node.op](work)
     lowerings = aten_shape.LOWERINGS if node.op in aten_shape.LOWERINGS else aten_linalg.LOWERINGS
-    made = lowerings[node.op](_call(draft, node, given))
+    made = lowerings[node.op](called(draft, node, given))
     return made[0] if isinstance(made, tuple) else made
 
 
@@ -75,7 +80,8 @@ def _args(draft: Draft, node: gs.Node, given: Mapping[str, Any]) -> Arguments:
     return Arguments(bound.schema, {**bound.given, **given}, draft.facts)
 
 
-def _call(draft: Draft, node: gs.Node, given: Mapping[str, Any]) -> Call:
+def called(draft: Draft, node: gs.Node, given: Mapping[str, Any]) -> Call:
+    """The node with other arguments than its own."""
     from surgeon.builders.aten_shape.call import Call
 
     call = Call(draft, node)
@@ -136,7 +142,7 @@ def _pieces(
 ) -> list[Complex]:
     """The pieces of either part, by which the lowering for real values makes them."""
     name = bind(cut, draft.facts).schema.parameters[0].name
-    pieces = [by(_call(draft, cut, {name: part})) for part in both]
+    pieces = [by(called(draft, cut, {name: part})) for part in both]
     return [Complex(*pair) for pair in zip(*pieces, strict=True)]
 
 
@@ -307,63 +313,6 @@ def linear_in_both(
     b = certain(b)
     factor = as_factor(draft, a, b.real)
     return Complex(*(by(factor, part) for part in both_of(b)))
-
-
-# ---------------------------------------------------------------------- systems of equations
-
-
-def solved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`linalg_solve`, as [[P, -Q], [Q, P]] [x; y] = [r; s] of A = P + iQ and B = r + is."""
-    args = bind(node, draft.facts)
-    a, b = operands
-    like = a if isinstance(a, Complex) else certain(b)
-    a, b = alike(draft, as_complex(draft, a, like)), alike(draft, as_complex(draft, b, like))
-    rank = parts.rank_of(draft, a.real)
-    if parts.rank_of(draft, b.real) != rank or rank < 2:
-        raise Refused("its right side is not as many matrices as its left side")
-    if args.schema.takes("left") and not args.value("left"):
-        raise Refused("its complex matrices stand on the right")
-    right = draft.op("Concat", *both_of(b), axis=rank - 2)
-    return _halves(draft, by_lowering(draft, node, A=_block(draft, a), B=right), a)
-
-
-def inverted(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`linalg_inv` and `inverse`: the first columns of the inverse of the block matrix."""
-    name = bind(node, draft.facts).schema.parameters[0].name
-    value = only(operands)
-    whole = by_lowering(draft, node, **{name: _block(draft, value)})
-    rank, side = parts.rank_of(draft, value.real), _side(draft, value)
-    first = _cut(draft, whole, rank - 1, 0, side)
-    return _halves(draft, first, value)
-
-
-def _block(draft: Draft, value: Complex) -> gs.Tensor:
-    """[[P, -Q], [Q, P]] of P + iQ."""
-    real, imaginary = both_of(value)
-    rank = parts.rank_of(draft, real)
-    above = draft.op("Concat", real, draft.op("Neg", imaginary), axis=rank - 1)
-    below = draft.op("Concat", imaginary, real, axis=rank - 1)
-    return draft.op("Concat", above, below, axis=rank - 2)
-
-
-def _halves(draft: Draft, both: gs.Tensor, value: Complex) -> Complex:
-    """The upper half of the rows, and the lower one."""
-    rank, side = parts.rank_of(draft, value.real), _side(draft, value)
-    return Complex(
-        _cut(draft, both, rank - 2, 0, side), _cut(draft, both, rank - 2, side, 2 * side)
-    )
-
-
-def _side(draft: Draft, value: Complex) -> int:
-    shape = draft.facts.of(value.real).shape
-    if not shape or not isinstance(shape[-1], int):
-        raise Refused("the size of its complex matrices is known at run time only")
-    return shape[-1]
-
-
-def _cut(draft: Draft, x: gs.Tensor, axis: int, start: int, end: int) -> gs.Tensor:
-    bounds = (draft.constant(np.array([n]), "bound") for n in (start, end, axis))
-    return draft.op("Slice", x, *bounds)
 
 
 def of_matrices(draft: Draft, node: gs.Node, operands: Operands) -> Complex:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
 from surgeon.builders import parts
 from surgeon.builders.aten_nn import complex_moves as moves
-from surgeon.builders.aten_nn.complex_arithmetic import Operands, Value, both_of, only, times
+from surgeon.builders.aten_nn.complex_arithmetic import (
+    Operands,
+    Value,
+    alike,
+    both_of,
+    certain,
+    number_like,
+    only,
+    times,
+)
 from surgeon.builders.aten_nn.transforms import Complex
 from surgeon.builders.bench import Bench
 from surgeon.builders.contraction import contract, parse
@@ -47,6 +58,37 @@ def cumulated(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
         found[place] = times(draft, found[place - 1], found[place])
     pairs = zip(*(both_of(one) for one in found), strict=True)
     return Complex(*(draft.op("Concat", *some, axis=axis) for some in pairs))
+
+
+def chained(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`linalg_multi_dot` and `chain_matmul`, from the first to the last."""
+    found, *rest = operands
+    for other in rest:
+        if isinstance(found, Complex) or isinstance(other, Complex):
+            found = moves.linear_in_both(draft, found, other, partial(draft.op, "MatMul"))
+        else:
+            found = draft.op("MatMul", found, other)
+    return certain(found)
+
+
+def powers(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`vander` and `linalg_vander`: few powers of each element, by products."""
+    args, value = bind(node, draft.facts), only(operands)
+    if parts.rank_of(draft, value.real) == 0:
+        value = moves.each(value, lambda x: parts.unsqueeze(draft, x, 0))
+    shape = draft.facts.of(value.real).shape
+    count = args.value("N") if args.has("N") else shape[-1] if shape else None
+    if not isinstance(count, int) or not 1 <= count <= _MOST_FACTORS:
+        raise Refused("how many powers of complex values it has is not known, or they are many")
+    rank = parts.rank_of(draft, value.real)
+    column = moves.each(value, lambda x: parts.unsqueeze(draft, x, rank))
+    one, none = (number_like(draft, value, n) for n in (1, 0))
+    found = [alike(draft, Complex(draft.op("Add", draft.op("Mul", column.real, none), one), none))]
+    while len(found) < count:
+        found.append(times(draft, found[-1], column))
+    rising = node.op == "linalg_vander" or bool(args.value("increasing"))
+    pairs = zip(*(both_of(one) for one in (found if rising else found[::-1])), strict=True)
+    return Complex(*(draft.op("Concat", *some, axis=rank) for some in pairs))
 
 
 def _refuse_dtype(draft: Draft, node: gs.Node) -> None:

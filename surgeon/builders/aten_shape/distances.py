@@ -100,7 +100,7 @@ def _least(size: Size | int) -> int:
     return 0 if dim is None else bounds(dim)[0] or 0
 
 
-def _covariance(c: Call) -> gs.Tensor:
+def covariance(c: Call) -> gs.Tensor:
     """Variables in rows and observations in columns; a row of them is one variable."""
     x = c.tensor()
     rank = c.rank(x)
@@ -149,12 +149,12 @@ def _as_number(c: Call, y: gs.Tensor) -> gs.Tensor:
 
 
 def _cov(c: Call) -> gs.Tensor:
-    y = _covariance(c)
+    y = covariance(c)
     return c.op("Reshape", y, c.ints([], "scalar")) if _is_alone(c) else _as_number(c, y)
 
 
 def _corrcoef(c: Call) -> gs.Tensor:
-    y = _covariance(c)
+    y = covariance(c)
     if _is_alone(c):
         return c.op("Reshape", c.op("Div", y, y), c.ints([], "scalar"))
     root = c.op("Sqrt", diagonal(c, y, 0, 0, 1))

@@ -35,18 +35,18 @@ def nuclear_norm(self: Array, keepdim: bool) -> Array:
 
 
 def nuclear_norm_over(self: Array, dim: Any, keepdim: bool) -> Array:
-    norm = np.linalg.norm(wide(self), "nuc", axis=tuple(dim), keepdims=keepdim)
-    return narrow(np.asarray(norm), self)
+    norm = np.linalg.norm(broad(self), "nuc", axis=tuple(dim), keepdims=keepdim)
+    return narrow(np.asarray(norm), self.real)
 
 
 def cond(self: Array, p: Any = None) -> Array:
     if p not in (None, 2, -2):
         raise Unsuited(f"its `p` is {p!r}")
-    s = _values(wide(self))
+    s = _values(broad(self))
     if (s[..., -1:] < s[..., :1] * np.finfo(self.dtype).eps / LOST).any():
         raise Unsuited("a matrix is too near to a singular one")
     most, least = s.max(-1), s.min(-1)
-    return narrow(least / most if p == -2 else most / least, self)
+    return narrow(least / most if p == -2 else most / least, self.real)
 
 
 def _kept(x: Any, like: Array, absolute: Any, share: Any) -> tuple[Any, Any]:
@@ -78,7 +78,7 @@ def _lower(x: Any) -> Any:
 
 
 def matrix_rank(input: Array, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
-    x = _lower(wide(input)) if hermitian else wide(input)
+    x = _lower(broad(input)) if hermitian else broad(input)
     return np.asarray(_kept(x, input, atol, rtol)[1].sum(-1), np.int64)
 
 
