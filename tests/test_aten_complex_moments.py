@@ -181,3 +181,33 @@ def test_complex_values_are_called_so() -> None:
     reasons = [str(miss.reason) for miss in result.report.misses]
     assert any("its input is complex, and this is of real values" in one for one in reasons)
     assert not any("not known" in one for one in reasons), reasons
+
+
+@pytest.mark.parametrize("opset", [11, 17])  # of the opsets that have SequenceAt
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("place", [0, 1, -1])
+def test_slopes(place: int, order: int, opset: int) -> None:
+    nodes = [
+        BEGIN[0],
+        *(constant(name, v) for name, v in (("dims", [0, 1]), ("order", order), ("at", place))),
+        aten("gradient", ["a", "dims", "order"], "list", "array"),
+        helper.make_node("SequenceAt", ["list", "at"], ["c"]),
+        PAIRS,
+    ]
+    agree(nodes, {"z": normal(4, 5, 2)}, opset)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 19])
+def test_products_along_an_axis_of_many(length: int) -> None:
+    z = (normal(2, length, 3, 2) + 0.5).astype(np.float32)
+    for keep in (True, False):
+        of_pairs(single("prod", "a", 1, keep, None, overload="dim_int"), z=z)
+    of_pairs(single("cumprod", "a", 1, None), z=z)
+    of_pairs(single("prod", "a", None), z=z[:1, :, :1])
+
+
+def test_sums_and_products_in_a_complex_dtype() -> None:
+    complex128 = 10
+    of_pairs(single("prod", "a", 1, True, complex128, overload="dim_int"), z=normal(3, 4, 2))
+    of_pairs(single("cumsum", "a", 1, complex128), z=normal(3, 4, 2))
+    of_pairs(single("sum", "a", [0], False, complex128, overload="dim_IntList"), z=normal(3, 4, 2))

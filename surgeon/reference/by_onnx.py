@@ -30,7 +30,9 @@ _NOT_OF_DOUBLES = frozenset(
 
 
 def is_complex(value: Any) -> bool:
-    """Whether it is an array of complex values."""
+    """Whether it is an array of complex values, or a list that holds one."""
+    if isinstance(value, list):
+        return any(map(is_complex, value))
     return isinstance(value, np.ndarray) and value.dtype.kind == "c"
 
 

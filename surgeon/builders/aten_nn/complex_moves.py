@@ -31,8 +31,9 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     turned,
 )
 from surgeon.builders.aten_nn.transforms import Complex
-from surgeon.builders.aten_shape.lists import LISTS, element, every_part
+from surgeon.builders.aten_shape.lists import LISTS, MOST_SLOPES, element, every_part
 from surgeon.builders.aten_shape.slices import from_front
+from surgeon.builders.aten_shape.slopes import gradient
 from surgeon.builders.scalar_types import COMPLEX_TYPES, PARTS, number_of
 from surgeon.rewrite import Draft, Refused
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 UNPACKING = ("ListUnpack", "TupleUnpack")
 PLACES = ("__getitem__", "SequenceAt")
+SLOPES = ("gradient",)  # which make a list of one, of weighted sums of neighbours
 BROADCASTS = ("broadcast_tensors",)  # which make a list of one
 # What writes values into others at places, and what it calls them.
 WRITES = (
@@ -61,7 +63,7 @@ def each(value: Complex, by: Callable[[gs.Tensor], gs.Tensor]) -> Complex:
     return Complex(*(by(part) for part in both_of(value)))
 
 
-def by_lowering(draft: Draft, node: gs.Node, **given: gs.Tensor | list[gs.Tensor]) -> Any:
+def by_lowering(draft: Draft, node: gs.Node, **given: gs.Tensor | list[gs.Tensor] | None) -> Any:
     """What the node makes of other arguments than its own, by its lowering for real values."""
     from surgeon.builders import aten_linalg, aten_math, aten_shape  # whose rooms are asked here
     from surgeon.builders.aten_math.work import Work
@@ -104,6 +106,8 @@ def listed(draft: Draft, node: gs.Node, cut: gs.Node, operands: Operands) -> lis
         both: tuple[Any, Any] = _parts_of_each(operands)
     else:
         both = both_of(only(operands))
+    if cut.op in SLOPES:
+        return _slopes(draft, node, cut, both)
     if node.op in UNPACKING:
         return _pieces(draft, cut, both, lambda c: LISTS[cut.op](c, len(node.outputs)))
     if node.op not in PLACES:
@@ -114,6 +118,21 @@ def listed(draft: Draft, node: gs.Node, cut: gs.Node, operands: Operands) -> lis
     if at is None:
         raise Refused("which of the complex values of a list it reads is known at run time only")
     return _pieces(draft, cut, both, lambda c: [element(c, int(at.item()))])
+
+
+def _slopes(
+    draft: Draft, node: gs.Node, cut: gs.Node, both: Iterable[gs.Tensor | list[gs.Tensor]]
+) -> list[Complex]:
+    """The slopes along each axis, or one of them."""
+    found = _pieces(draft, cut, both, lambda c: gradient(c, MOST_SLOPES))
+    if node.op in UNPACKING:
+        if len(found) != len(node.outputs):
+            raise Refused(f"its list has {len(found)} elements for {len(node.outputs)} outputs")
+        return found
+    at = draft.facts.array(node.inputs[1]) if node.op in PLACES else None
+    if at is None or not -len(found) <= at.item() < len(found):
+        raise Refused("which of the complex slopes of a list it reads is not known")
+    return [found[int(at.item())]]
 
 
 def _taken(call: Call, place: gs.Tensor) -> gs.Tensor:
@@ -149,11 +168,26 @@ def _pieces(
 def moved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """What moves data or adds some up, on either part."""
     args = bind(node, draft.facts)
-    if args.schema.takes("dtype") and args.value("dtype") is not None:
-        raise Refused("it is asked for in a dtype of its own")
     first = args.schema.parameters[0].name
-    both = both_of(only(operands))
-    return Complex(*(by_lowering(draft, node, **{first: part}) for part in both))
+    value = in_wanted_dtype(draft, node, only(operands))
+    rest = {"dtype": None} if args.schema.takes("dtype") else {}
+    return each(value, lambda x: by_lowering(draft, node, **{first: x}, **rest))
+
+
+def in_wanted_dtype(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """The value in the complex dtype that a node asks for, or in its own.
+
+    Raises:
+        Refused: It asks for a real one.
+    """
+    args = bind(node, draft.facts)
+    told = args.value("dtype") if args.schema.takes("dtype") else None
+    if told is None:
+        return value
+    kind = PARTS.get(COMPLEX_TYPES.get(int(told), 0), 0)
+    if not kind:
+        raise Refused("it is asked for in a dtype that is not complex")
+    return each(value, lambda x: parts.cast(draft, x, kind))
 
 
 def adjoint(draft: Draft, node: gs.Node, operands: Operands) -> Complex:

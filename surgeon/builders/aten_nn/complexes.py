@@ -156,7 +156,8 @@ def _cut_before(node: gs.Node) -> gs.Node | None:
     if not node.inputs or node.op not in (*moves.UNPACKING, *moves.PLACES, *names.JOINS):
         return None
     cut = maker_of_list(node.inputs[0])
-    return cut if cut is not None and cut.op in (*names.SPLITS, *moves.BROADCASTS) else None
+    lists = (*names.SPLITS, *moves.BROADCASTS, *moves.SLOPES)
+    return cut if cut is not None and cut.op in lists else None
 
 
 def _real_behind(draft: Draft, tensor: gs.Tensor) -> gs.Tensor:

@@ -115,7 +115,10 @@ def histogramdd_edges(self: Array, bins: Any, **options: Any) -> list[Array]:
 def gradient(
     self: Array, spacing: Any = None, dim: int | list[int] | None = None, edge_order: int = 1
 ) -> list[Array]:
-    x, dtype = real(self)
+    if self.dtype.kind == "c":
+        x, dtype = self.astype(np.complex128), self.dtype
+    else:
+        x, dtype = real(self)
     if self.dtype in (np.bool_, np.uint8):
         raise Unsuited(f"PyTorch takes no slopes of {self.dtype}")
     dims = list(np.arange(self.ndim) if dim is None else np.ravel(dim))
@@ -142,7 +145,8 @@ def _of_slopes(values: Array, places: Any, dtype: Any) -> Any:
     if not isinstance(places, np.ndarray) or not places.ndim:
         return dtype
     weights = places.dtype if is_float(places) else np.dtype(np.float32)
-    return np.promote_types(weights, values.dtype) if is_float(values) else weights
+    whole = values.dtype.kind in "biu"
+    return weights if whole else np.promote_types(weights, values.dtype)
 
 
 def searchsorted(
