@@ -264,8 +264,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     ),
     "aten_nn": tuple(
         "adaptive_avg_pool_computed adaptive_max_pool_computed adaptive_max_pool_indices "
-        "affine_grid_generator attention_backward attention_forward attention_with_sums "
-        "attention_with_weights avg_pool batch_norm batch_norm_backward col2im "
+        "affine_grid_backward affine_grid_generator attention_backward attention_forward "
+        "attention_with_sums attention_with_weights avg_pool batch_norm batch_norm_backward col2im "
         "convolution_backward eigenvectors_of_complex embedding_bag fft_c2r fft_irfft "
         "fractional_max_pool grid_sampler grid_sampler_backward "
         "group_norm group_norm_backward gru_cell im2col instance_norm interpolate istft "

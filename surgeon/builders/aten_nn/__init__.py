@@ -38,7 +38,7 @@ from surgeon.builders.aten_nn.gradients_of_layers import (
     layer_norm_backward,
     weight_norm_backward,
 )
-from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
+from surgeon.builders.aten_nn.grids import affine_grid_backward, affine_grid_generator, grid_sampler
 from surgeon.builders.aten_nn.norms import (
     batch_norm,
     group_norm,
@@ -62,6 +62,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "adaptive_avg_pool_computed": adaptive_avg_pool_computed,
     "adaptive_max_pool_computed": adaptive_max_pool_computed,
     "adaptive_max_pool_indices": adaptive_max_pool_indices,
+    "affine_grid_backward": affine_grid_backward,
     "affine_grid_generator": affine_grid_generator,
     "attention_backward": attention_backward,
     "attention_forward": attention_forward,
