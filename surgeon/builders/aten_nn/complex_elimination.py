@@ -53,7 +53,7 @@ def _stacked(c: Call, above: Complex, below: Complex) -> Complex:
 
 def _eliminated(c: Call, a: Complex) -> _Eliminated:
     """Gaussian elimination; the pivot is the largest of its column by the sum of both parts."""
-    found, side = _Eliminated([], []), _few(c, a, square=True)[0]
+    found, side = _Eliminated([], []), few_sides(c, a, square=True)[0]
     dtype = c.dtype(a.real)
     if dtype == TYPE.DOUBLE and c.opset < 11:
         raise Refused("`ArgMax` in double precision needs opset 11")
@@ -94,7 +94,7 @@ def sizes_of(c: Call, value: Complex) -> gs.Tensor:
     return made
 
 
-def _few(c: Call, a: Complex, *, square: bool = False) -> tuple[int, int]:
+def few_sides(c: Call, a: Complex, *, square: bool = False) -> tuple[int, int]:
     """How many rows and columns there are.
 
     Raises:
@@ -223,7 +223,7 @@ def _reflection(c: Call, column: Complex) -> tuple[_Reflection, gs.Tensor]:
 def orthogonal_factors(draft: Draft, node: gs.Node, a: Complex) -> tuple[Complex, Complex]:
     """`linalg_qr` and `qr`; the diagonal of R is real."""
     c = Call(draft, node)
-    high, wide = _few(c, a)
+    high, wide = few_sides(c, a)
     takes = c.args.schema.takes("mode")
     mode = c.value("mode") if takes else "reduced" if c.value("some") else "complete"
     if mode == "r" and m.is_read(c, 0):
@@ -234,12 +234,24 @@ def orthogonal_factors(draft: Draft, node: gs.Node, a: Complex) -> tuple[Complex
     count = high if mode == "complete" else min(high, wide)
     if count > wide:
         r = _part(c, m.padded, r, below=count - wide)
+    return _orthogonal(c, a, reflections, high, count), r
+
+
+def orthogonal_factor(c: Call, a: Complex, count: int) -> Complex:
+    """So many columns of Q of A = Q R."""
+    high, wide = few_sides(c, a)
+    return _orthogonal(c, a, _householder(c, a, high, wide)[0], high, count)
+
+
+def _orthogonal(
+    c: Call, a: Complex, reflections: list[_Reflection], high: int, count: int
+) -> Complex:
     eye = m.identity(c, a.real, high, count)
     q = Complex(eye, c.op("Sub", eye, eye))
     for step in reversed(range(len(reflections))):
         below = _reflected(c, reflections[step], _part(c, m.rows, q, step), adjoint=False)
         q = _stacked(c, _part(c, m.rows, q, 0, step), below) if step else below
-    return q, r
+    return q
 
 
 def _householder(c: Call, a: Complex, high: int, wide: int) -> tuple[list[_Reflection], Complex]:

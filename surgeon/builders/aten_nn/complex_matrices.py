@@ -53,7 +53,7 @@ def values(draft: Draft, node: gs.Node, value: Complex) -> Any:
     c, a, several = Call(draft, node), Parts(*both_of(value)), node.op in (*OF_HERMITIAN, *OF_SVD)
     if node.op not in (*OF_HERMITIAN, "linalg_eigvalsh"):
         if several and (matrices.is_read(c, 0) or matrices.is_read(c, 2)):
-            raise Refused(f"the vectors of `{node.op}` of complex values have no form here")
+            raise Refused("the vectors are read: `singular-vectors-of-complex` has them")
         found = unitary.singular_values(c, a)
     elif several and matrices.is_read(c, 1):
         raise Refused("the vectors are read, and the rule `vectors-of-complex` has them")

@@ -10,6 +10,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_nn import complex_elimination as elimination
 from surgeon.builders.aten_nn import complex_matrices as matrices
 from surgeon.builders.aten_nn import complex_moments as moments
+from surgeon.builders.aten_nn import complex_vectors as vectors
 from surgeon.builders.aten_nn.complex_arithmetic import both_of
 from surgeon.builders.aten_nn.complexes import complex_of, is_complex
 from surgeon.builders.aten_nn.transforms import Complex
@@ -21,6 +22,7 @@ _GIVEN: Mapping[str, Callable[[Draft, gs.Node, Complex], Sequence[Complex | gs.T
     **dict.fromkeys(("slogdet", "linalg_slogdet"), elimination.sign_and_size),
     "linalg_inv_ex": elimination.inverse_and_info,
     "linalg_cholesky_ex": matrices.factor_and_info,
+    **dict.fromkeys(("svd", "linalg_svd", "_linalg_svd"), vectors.singular_vectors),
     **dict.fromkeys(("qr", "linalg_qr"), elimination.orthogonal_factors),
 }
 
