@@ -193,9 +193,9 @@ def test_singular_vectors_of_matrices_of_less_rank_are_orthogonal(rank: int) -> 
         np.testing.assert_allclose(found, pairs(np.eye(side)), atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["geqrf", "linalg_lu_factor", "linalg_lstsq"])
+@pytest.mark.parametrize("kind", ["geqrf", "linalg_lu_factor"])
 def test_what_has_no_complex_form_is_refused_as_such(kind: str) -> None:
-    nodes = [aten(kind, ["a", "a"][: 1 + (kind == "linalg_lstsq")], "q"), aten("abs", ["q"], "y")]
+    nodes = [aten(kind, ["a"], "q"), aten("abs", ["q"], "y")]
     nodes[0].output.append("r")
     model = model_of([*BEGIN, *nodes], {"z": Z})
     with pytest.raises(LeftoverError, match=f"for which `{kind}` has no form here"):

@@ -211,3 +211,24 @@ def test_sums_and_products_in_a_complex_dtype() -> None:
     of_pairs(single("prod", "a", 1, True, complex128, overload="dim_int"), z=normal(3, 4, 2))
     of_pairs(single("cumsum", "a", 1, complex128), z=normal(3, 4, 2))
     of_pairs(single("sum", "a", [0], False, complex128, overload="dim_IntList"), z=normal(3, 4, 2))
+
+
+def test_products_of_matrices_that_are_added() -> None:
+    head = [aten("view_as_complex", ["v"], "d")]
+    scales = [constant("beta", 0.5), constant("alpha", 2.0)]
+    x, rows, columns = normal(3, 4, 2), normal(2, 3, 5, 2), normal(2, 5, 4, 2)
+    nodes = [*head, *scales, aten("addbmm", ["a", "b", "d", "beta", "alpha"], "c")]
+    of_pairs(nodes, z=x, w=rows, v=columns)
+    nodes = [*head, *scales, aten("addmv", ["a", "b", "d", "beta", "alpha"], "c")]
+    of_pairs(nodes, z=x[:, 0], w=rows[0], v=columns[0, :, 0])
+
+
+def test_differences_behind_what_stands_before() -> None:
+    nodes = [constant("one", 1), aten("diff", ["a", "one", "one", "b", "b"], "c")]
+    of_pairs(nodes, z=normal(3, 4, 2), w=normal(3, 2, 2))
+
+
+def test_norms_of_one_number() -> None:
+    nodes = single("linalg_vector_norm", "a", 2, [0], True, None)
+    nodes[-1].output[0] = "y"
+    agree([BEGIN[0], *nodes], {"z": normal(2)})

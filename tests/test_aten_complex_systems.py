@@ -99,6 +99,16 @@ def test_systems(sizes: tuple[int, ...], left: bool) -> None:
             of_pairs(nodes, z=positive(*sizes), w=w)
 
 
+@pytest.mark.parametrize("sizes", [(5, 3), (3, 5), (3, 3)])
+def test_nearest_solutions(sizes: tuple[int, ...]) -> None:
+    made = ("c", "r", "n", "v")
+    for right in ((sizes[0], 2, 2), (sizes[0], 2)):
+        nodes = calls("linalg_lstsq", "a", "b", None, None, made=made)
+        of_pairs(nodes, z=normal(*sizes, 2), w=normal(*right))
+    nodes = calls("linalg_solve_ex", "a", "b", True, False, made=("c", "i"))
+    of_pairs(nodes, z=normal(3, 3, 2), w=normal(3, 2, 2))
+
+
 def test_systems_of_vectors() -> None:
     of_pairs(calls("linalg_solve", "a", "b", True), z=normal(2, 3, 3, 2), w=normal(2, 3, 2))
     of_pairs(calls("linalg_solve", "a", "b", True), z=normal(3, 3, 2), w=normal(3, 2))

@@ -202,6 +202,14 @@ def in_standard(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     return Complex(*made)
 
 
+def differences(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`diff`, with what stands before it or behind it."""
+    given = bind(node, draft.facts).given
+    names = [name for name in ("self", "prepend", "append") if given.get(name) is not None]
+    both = [dict(zip(names, some, strict=True)) for some in _pairs(draft, operands)]
+    return Complex(*(by_lowering(draft, node, **some) for some in both))
+
+
 def end_to_end(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """`Concat`, of the real parts and of the imaginary ones."""
     pairs = _pairs(draft, operands)
@@ -307,7 +315,7 @@ def linear(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 
 
 def added_product(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`addmm`, `baddbmm`, `addr`: beta times the first, alpha times the product of the others."""
+    """`addmm` and kin: beta times the first, alpha times the product of the others."""
     args, (first, a, b) = bind(node, draft.facts), operands
 
     def outer(p: gs.Tensor, q: gs.Tensor) -> gs.Tensor:
@@ -317,7 +325,11 @@ def added_product(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
         return made
 
     by = outer if node.op == "addr" else partial(draft.op, "MatMul")
-    found = scaled(draft, linear_in_both(draft, a, b, by), args.value("alpha"))
+    made = linear_in_both(draft, a, b, by)
+    if node.op == "addbmm":
+        batches = draft.constant(np.array([0]), "axes")
+        made = each(made, lambda x: draft.op("ReduceSum", x, batches, keepdims=0))
+    found = scaled(draft, made, args.value("alpha"))
     return plus(draft, found, scaled(draft, first, args.value("beta")))
 
 

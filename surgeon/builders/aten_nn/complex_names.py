@@ -29,7 +29,7 @@ MOVES = tuple(
     "repeat_interleave select slice narrow flip fliplr flipud roll rot90 unfold "
     "fft_fftshift fft_ifftshift "
     "index index_select masked_select gather take take_along_dim tril triu diag diagonal "
-    "linalg_diagonal diag_embed trace diff sum mean cumsum nan_to_num "
+    "linalg_diagonal diag_embed trace sum mean cumsum nan_to_num "
     "trapezoid cumulative_trapezoid "
     "atleast_1d atleast_2d atleast_3d diagflat sum_to_size "
     "pixel_shuffle pixel_unshuffle channel_shuffle".split()
@@ -55,7 +55,7 @@ OF_BLOCKS = (
     *("matrix_exp", "linalg_matrix_exp"),
 )
 # Of the values that these give only the first is complex.
-WITH_INFO = ("linalg_inv_ex", "linalg_cholesky_ex")
+WITH_INFO = ("linalg_inv_ex", "linalg_cholesky_ex", "linalg_solve_ex", "linalg_lstsq")
 # The arguments that may be complex, where they are others than the first.
 OPERANDS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys((*JOINS, *BROADCASTS), ("tensors",)),
@@ -65,9 +65,13 @@ OPERANDS: Mapping[str, Sequence[str]] = {
     "addmm": ("self", "mat1", "mat2"),
     "baddbmm": ("self", "batch1", "batch2"),
     "addr": ("self", "vec1", "vec2"),
+    "addmv": ("self", "mat", "vec"),
+    "addbmm": ("self", "batch1", "batch2"),
+    "diff": ("self", "prepend", "append"),
     **dict.fromkeys(("addcmul", "addcdiv"), ("self", "tensor1", "tensor2")),
     "lerp": ("self", "end", "weight"),
-    "linalg_solve": ("A", "B"),
+    **dict.fromkeys(("linalg_solve", "linalg_solve_ex"), ("A", "B")),
+    "linalg_lstsq": ("self", "b"),
     "linalg_solve_triangular": ("self", "B"),
     "cholesky_solve": ("self", "input2"),
     "linalg_multi_dot": ("tensors",),

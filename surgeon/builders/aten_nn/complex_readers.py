@@ -75,7 +75,9 @@ def _norm(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
     order = "nuc" if node.op == "nuclear_norm" else None if named is None else args.value(named)
     rank = parts.rank_of(draft, value.real)
     dims = args.value("dim") if args.schema.takes("dim") else None
-    over = [int(d) % rank for d in np.ravel(dims)] if dims is not None else list(range(rank))
+    over = (
+        list(range(rank)) if dims is None or not rank else [int(d) % rank for d in np.ravel(dims)]
+    )
     if node.op in ("linalg_matrix_norm", "nuclear_norm") and dims is None:
         over = over[-2:]
     of_matrices = node.op in ("linalg_matrix_norm", "linalg_norm") and len(over) == 2
@@ -190,14 +192,15 @@ def _agreeing(draft: Draft, node: gs.Node, a: Complex, b: Complex) -> gs.Tensor:
             raise Refused("its inputs are not proven to be of one shape")
         return everywhere(work, found)
     args = bind(node, draft.facts)
-    if args.value("equal_nan"):
-        raise Refused("it takes complex values that are no numbers as near")
     rtol, atol = (number_like(draft, a, float(args.value(name))) for name in ("rtol", "atol"))
     room = draft.op("Add", draft.op("Mul", size(draft, b), rtol), atol)
     apart = size(draft, plus(draft, a, b, "Sub"))
     finite = draft.op("Less", apart, number_like(draft, a, math.inf))
     near = draft.op("And", work.less(apart, room, or_equal=True), finite)
     near = draft.op("Or", found, near)
+    if args.value("equal_nan"):
+        broken = (draft.op("Or", *map(work.is_nan, both_of(value))) for value in (a, b))
+        near = draft.op("Or", near, draft.op("And", *broken))
     return near if node.op == "isclose" else everywhere(work, near)
 
 

@@ -9,12 +9,14 @@ from surgeon.arguments import bind
 from surgeon.builders import parts
 from surgeon.builders.aten_linalg.matrices import together
 from surgeon.builders.aten_linalg.solving import is_vector, solve
+from surgeon.builders.aten_linalg.unitary import Parts, pseudo_inverse
 from surgeon.builders.aten_nn.complex_arithmetic import (
     Operands,
     alike,
     as_complex,
     both_of,
     certain,
+    four_products,
     only,
     turned,
 )
@@ -25,7 +27,11 @@ from surgeon.rewrite import Draft, Refused
 
 
 def solved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`linalg_solve`, as [[P, -Q], [Q, P]] [x; y] = [r; s] of A = P + iQ and B = r + is."""
+    """`linalg_solve` and `linalg_solve_ex`.
+
+    As [[P, -Q], [Q, P]] [x; y] = [r; s] of A = P + iQ and B = r + is.
+    """
+    _refuse_others(draft, node)
     c, (a, b) = called(draft, node, {}), operands
     like = a if isinstance(a, Complex) else certain(b)
     a, b = alike(draft, as_complex(draft, a, like)), alike(draft, as_complex(draft, b, like))
@@ -41,6 +47,25 @@ def solved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     if vector:
         return each(found, lambda x: c.squeeze(x, [c.rank(x) - 1]))
     return found if is_left else flipped(c, found)
+
+
+def _refuse_others(draft: Draft, node: gs.Node) -> None:
+    if any(parts.is_read(draft, x) for x in node.outputs[1:]):
+        raise Refused(f"of complex matrices only what solves them is said of `{node.op}`")
+
+
+def nearest(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`linalg_lstsq`: the shortest of the solutions that are nearest."""
+    _refuse_others(draft, node)
+    c, (a, b) = called(draft, node, {}), operands
+    like = a if isinstance(a, Complex) else certain(b)
+    a, b = alike(draft, as_complex(draft, a, like)), alike(draft, as_complex(draft, b, like))
+    vector = is_vector(c, a.real, b.real)
+    if vector:
+        b = each(b, lambda x: c.unsqueeze(x, [c.rank(x)]))
+    inverse_of_a = Complex(*pseudo_inverse(c, Parts(*both_of(a))))
+    found = four_products(draft, inverse_of_a, b, lambda p, q: draft.op("MatMul", p, q))
+    return each(found, lambda x: c.squeeze(x, [c.rank(x) - 1])) if vector else found
 
 
 def solution(c: Call, a: Complex, b: Complex) -> Complex:

@@ -10,7 +10,7 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.linear_algebra import broad
-from surgeon.reference.operators.precision import Array, Row, narrow, wide
+from surgeon.reference.operators.precision import Array, Row, narrow
 
 LOST = 1e-3  # of the result: what rounding the matrix may change without the result being of use
 
@@ -115,15 +115,15 @@ def lstsq(self: Array, b: Array, rcond: Any, driver: Any) -> Any:
     Residuals are of what is higher than wide and of full rank, and never by `gelsy`, the default.
     """
     vector = b.ndim == 1 or (b.ndim == self.ndim - 1 and b.shape == self.shape[:-1])
-    right = wide(b)[..., None] if vector else wide(b)
-    x = _pseudo_inverse(wide(self), self, None, rcond) @ right
+    right = broad(b)[..., None] if vector else broad(b)
+    x = _pseudo_inverse(broad(self), self, None, rcond) @ right
     ranks = matrix_rank(self, None, rcond)
-    none = np.zeros(0, self.dtype)
+    none = np.zeros(0, self.real.dtype)
     high, wide_ = self.shape[-2:]
     driver = driver or "gelsy"
     residuals = none
     if high > wide_ and driver != "gelsy" and (driver == "gels" or (ranks == wide_).all()):
-        residuals = narrow(np.square(wide(self) @ x - right).sum(-2), self)
+        residuals = narrow(np.square(np.abs(broad(self) @ x - right)).sum(-2), self.real)
     return (
         narrow(x[..., 0] if vector else x, self),
         residuals,
