@@ -232,3 +232,12 @@ def test_norms_of_one_number() -> None:
     nodes = single("linalg_vector_norm", "a", 2, [0], True, None)
     nodes[-1].output[0] = "y"
     agree([BEGIN[0], *nodes], {"z": normal(2)})
+
+
+@pytest.mark.parametrize("lots", [(2,), (2, 3), ()])
+def test_a_bilinear_layer(lots: tuple[int, ...]) -> None:
+    head = [aten("view_as_complex", [name], f"c{name}") for name in ("k", "o")]
+    z, w, k, o = normal(*lots, 3, 2), normal(*lots, 4, 2), normal(5, 3, 4, 2), normal(5, 2)
+    for bias, rest in ((["co"], {"o": o}), ([""], {})):
+        nodes = [*head[: 1 + len(rest)], aten("bilinear", ["a", "b", "ck", *bias], "c")]
+        of_pairs(nodes, z=z, w=w, k=k, **rest)

@@ -62,6 +62,7 @@ OPERANDS: Mapping[str, Sequence[str]] = {
     "where": ("self", "other"),
     **dict.fromkeys(("masked_fill", *WRITES), ("self", *WRITTEN)),
     "linear": ("input", "weight", "bias"),
+    "bilinear": ("input1", "input2", "weight", "bias"),
     "addmm": ("self", "mat1", "mat2"),
     "baddbmm": ("self", "batch1", "batch2"),
     "addr": ("self", "vec1", "vec2"),

@@ -21,6 +21,7 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     certain,
     number_like,
     only,
+    plus,
     times,
 )
 from surgeon.builders.aten_nn.transforms import Complex
@@ -142,6 +143,15 @@ def contracted(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
         return only([value])
     bench, both = Bench(draft), both_of(only([value]))
     return Complex(*(contract(bench, [part], [labels], wanted) for part in both))
+
+
+def of_two_and_weight(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`bilinear` (input1, input2, weight, bias), of which any may be real."""
+    first, second, weight, *bias = operands
+    lots = [f"lot{i}" for i in range(parts.rank_of(draft, _real(first)) - 1)]
+    half = _pair(draft, (first, weight), ([*lots, "i"], ["o", "i", "j"]), [*lots, "o", "j"])
+    found = _pair(draft, (half, second), ([*lots, "o", "j"], [*lots, "j"]), [*lots, "o"])
+    return plus(draft, found, bias[0]) if bias else certain(found)
 
 
 def _pair(

@@ -345,6 +345,7 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     **dict.fromkeys(names.BILINEAR, moves.bilinear),
     **dict.fromkeys(("einsum", "Einsum"), products.contracted),
     "linear": moves.linear,
+    "bilinear": products.of_two_and_weight,
     **dict.fromkeys(("addmm", "baddbmm", "addr", "addmv", "addbmm"), moves.added_product),
     **dict.fromkeys(("addcmul", "addcdiv"), moves.added_elements),
     "lerp": moves.between,
