@@ -31,8 +31,10 @@ def histc(self: Array, bins: int, min: float, max: float) -> Array:
         min, max = float(np.min(x)), float(np.max(x))
         if min == max:
             min, max = min - 1, max + 1
-    inside = x[(x >= min) & (x <= max)].astype(self.dtype)
     low, high = self.dtype.type(min), self.dtype.type(max)  # borders are as the dtype has them
+    inside = x[(x >= float(low)) & (x <= float(high))].astype(self.dtype)
+    if x.size > {2: 1 << (11 if self.dtype == np.float16 else 8)}.get(self.itemsize, x.size):
+        raise Unsuited("halves may be too coarse to count so many")
     along = (inside - low) * self.dtype.type(bins) / (high - low)
     places = np.minimum(along.astype(int), bins - 1)
     return narrow(np.bincount(places, minlength=bins), self)
