@@ -241,3 +241,21 @@ def test_a_bilinear_layer(lots: tuple[int, ...]) -> None:
     for bias, rest in ((["co"], {"o": o}), ([""], {})):
         nodes = [*head[: 1 + len(rest)], aten("bilinear", ["a", "b", "ck", *bias], "c")]
         of_pairs(nodes, z=z, w=w, k=k, **rest)
+
+
+@pytest.mark.parametrize("opset", [9, 17])
+def test_a_logarithm_of_what_was_made_complex_for_it(opset: int) -> None:
+    """As people take logarithms of numbers below 0."""
+    x = normal(3, 4)
+    nodes = [helper.make_node("Cast", ["x"], ["a"], to=14), *single("log", "a"), PAIRS]
+    found = mended(model_of(nodes, {"x": x}, opset), {"x": x})
+    wanted = np.log(x.astype(np.complex128))
+    np.testing.assert_allclose(found[..., 0] + 1j * found[..., 1], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_an_identity_of_complex_matrices_on_a_device() -> None:
+    complex64 = constant("kind", 9)
+    device = helper.make_node("Constant", [], ["device"], value_string="cpu")
+    eye = aten("eye", ["count", "kind", "", "device", ""], "e")
+    solved = aten("linalg_solve", ["a", "e"], "c")
+    of_pairs([constant("count", 3), complex64, device, eye, solved], z=normal(2, 3, 3, 2))

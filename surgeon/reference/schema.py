@@ -244,27 +244,28 @@ def _tensors(parameter: Parameter, value: Any) -> Any:
     return value
 
 
+def _word(value: Any) -> str | None:
+    """A text, which may be a constant of the standard's own kind; None for anything else."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value if isinstance(value, str) else None
+
+
 def _scalar(parameter: Parameter, value: Any) -> Any:
-    if parameter.type == "str":
-        if (
-            isinstance(value, np.ndarray)
-            and value.ndim == 0
-            and isinstance(value.item(), str | bytes)
-        ):
-            word = value.item()  # a constant of the standard's own kind
-            value = word.decode() if isinstance(word, bytes) else word
-        if not isinstance(value, str):
-            raise Mismatch(f"`{parameter.name}` is no text")
-        return value
-    if isinstance(value, str):
-        if parameter.type in ("Device", "Dimname"):
-            return value
+    word = _word(value)
+    if word is not None:
+        if parameter.type in ("str", "Device", "Dimname"):
+            return word
         raise Mismatch(f"`{parameter.name}` is a text")
+    if parameter.type == "str":
+        raise Mismatch(f"`{parameter.name}` is no text")
     if isinstance(value, (list, tuple, dict)):  # of tensors, which need not be of one shape
         raise Mismatch(f"`{parameter.name}` is a list")
     array = np.asarray(value)
-    if array.dtype.kind in "OUS":  # a constant of the standard's own kind
-        raise Mismatch(f"`{parameter.name}` is a text")
+    if array.dtype.kind in "OUS":
+        raise Mismatch(f"`{parameter.name}` holds texts")
     if array.size != 1 or array.ndim > (parameter.type != "ScalarType"):  # nor is a list a dtype
         raise Mismatch(f"`{parameter.name}` has shape {list(array.shape)}")
     number = array.reshape(()).item() if array.dtype.kind in "biufc" else float(array.reshape(()))

@@ -147,7 +147,10 @@ def _operands(draft: Draft, tensor: gs.Tensor) -> list[Complex | gs.Tensor]:
             complex_of(draft, t) if is_complex(draft, t) else t for t in _followed(draft, tensor)
         ]
         return moves.listed(draft, node, cut, operands)
-    behind = [_real_behind(draft, t) for t in _followed(draft, tensor)]
+    followed = _followed(draft, tensor)
+    behind = [_real_behind(draft, t) for t in followed]
+    if not any(is_complex(draft, t) for t in behind):
+        behind = followed  # what was made complex is so for what it is of
     return [complex_of(draft, t) if is_complex(draft, t) else t for t in behind]
 
 
@@ -241,7 +244,7 @@ def _short_time(draft: Draft, node: gs.Node) -> Complex:
 
 # ------------------------------------------------------------------- values of a complex dtype
 
-_FILLS = ("zeros", "ones", "full")
+_FILLS = ("zeros", "ones", "full", "eye")
 CASTS = ("Cast", "to", "_to_copy")
 _OF_A_DTYPE = (*CASTS, *_FILLS)
 
