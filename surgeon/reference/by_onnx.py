@@ -35,7 +35,9 @@ _OF_LISTS = frozenset(
 
 
 def is_complex(value: Any) -> bool:
-    """Whether it is an array of complex values."""
+    """Whether it is an array of complex values, or a list that holds one."""
+    if isinstance(value, list):
+        return any(map(is_complex, value))
     return isinstance(value, np.ndarray) and value.dtype.kind == "c"
 
 
@@ -142,6 +144,8 @@ def run(
     of_complex = any(is_complex(value) for value in given.values())
     if of_complex and node.op_type == "Abs":  # it is real, which onnx does not expect
         return {node.output[0]: np.abs(given[node.input[0]])}
+    if of_complex and node.op_type == "Cast" and not _is_of_truths(node):
+        given = {name: _in_real(node, value) for name, value in given.items()}
     if of_complex and node.op_type in _OF_TWO_NUMBERS:  # PyTorch takes one that is real beside them
         common = np.result_type(*given.values())
         given = {name: value.astype(common) for name, value in given.items()}
@@ -154,3 +158,14 @@ def run(
         where = f"node '{node.name or node.output[0]}'"
         raise NoWitness(node.op_type, where=where, why=str(error)) from None
     return dict(zip(node.output, made, strict=False))
+
+
+def _is_of_truths(node: onnx.NodeProto) -> bool:
+    return any(a.name == "to" and a.i == onnx.TensorProto.BOOL for a in node.attribute)
+
+
+def _in_real(node: onnx.NodeProto, value: Any) -> Any:
+    """The real part alone, where the cast is to a real dtype; PyTorch and numpy warn of it."""
+    kinds = (onnx.TensorProto.COMPLEX64, onnx.TensorProto.COMPLEX128)
+    stays = any(a.name == "to" and a.i in kinds for a in node.attribute)
+    return value if stays else value.real

@@ -249,13 +249,52 @@ def _places(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
 
 
 def cumprod(work: Work) -> gs.Tensor:
-    """`cumprod`."""
+    """`cumprod`, of halves in single precision; of that PyTorch's products are in double."""
     x, axis = _accumulated(work)
     if work.rank(x) == 0:
         return x
-    dtype = work.dtype(x)  # PyTorch keeps the product of halves in single precision
+    dtype = work.dtype(x)
     wide = work.cast(x, FLOAT) if dtype in HALVES else x
-    return work.cast(scan(work, [wide], axis, lambda a, b: [work.op("Mul", a[0], b[0])])[0], dtype)
+    return work.cast(running_product(work, wide, axis, is_wider=dtype == FLOAT), dtype)
+
+
+def running_product(work: Work, x: gs.Tensor, axis: int, *, is_wider: bool) -> gs.Tensor:
+    """Products up to each place of an axis, as if they were made one by one.
+
+    A product of a block in the middle may be infinite where the one that PyTorch has there is not:
+    with a zero before it that is 0, unless an element was infinite or no number.
+
+    Args:
+        work: The node.
+        x: The factors.
+        axis: Where they stand.
+        is_wider: Whether products are made in a wider dtype, where none is infinite before a zero.
+    """
+    (made,) = scan(work, [x], axis, lambda a, b: [work.op("Mul", a[0], b[0])])
+    dtype = work.dtype(x)
+    if dtype not in FLOATS or _known_length(work, x, axis) == 1:
+        return made
+    zero = work.number(0, dtype)
+    ended = _met(work, work.draft.op("Equal", x, zero), axis)
+    strange = _is_strange(work, x)
+    if not is_wider:
+        before = work.op("And", work.invert(ended), _is_strange(work, made))
+        strange = work.op("Or", strange, before)
+    end = work.where(_met(work, strange, axis), work.number(np.nan, dtype), zero)
+    return work.where(ended, end, made)
+
+
+def _is_strange(work: Work, x: gs.Tensor) -> gs.Tensor:
+    made: gs.Tensor = work.op("Or", work.is_nan(x), work.is_infinite(x))
+    return made
+
+
+def _met(work: Work, holds: gs.Tensor, axis: int) -> gs.Tensor:
+    """Whether it holds at a place or at one before it."""
+    if work.opset < 11:
+        return scan(work, [holds], axis, lambda a, b: [work.op("Or", a[0], b[0])])[0]
+    count = running_sum(work, work.cast(holds, FLOAT), axis)
+    return work.less(work.number(0, FLOAT), count)
 
 
 def log_cumsum_exp(work: Work) -> gs.Tensor:
