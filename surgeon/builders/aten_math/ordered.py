@@ -275,26 +275,23 @@ def running_product(work: Work, x: gs.Tensor, axis: int, *, is_wider: bool) -> g
     if dtype not in FLOATS or _known_length(work, x, axis) == 1:
         return made
     zero = work.number(0, dtype)
-    ended = _met(work, work.draft.op("Equal", x, zero), axis)
-    strange = _is_strange(work, x)
+    # how many zeros there were; from what is infinite or no number on, no number: so is the product
+    ends = work.cast(work.draft.op("Equal", x, zero), dtype)
+    ended = work.less(zero, _so_far(work, work.op("Add", ends, work.op("Mul", x, zero)), axis))
+    end = zero
     if not is_wider:
-        before = work.op("And", work.invert(ended), _is_strange(work, made))
-        strange = work.op("Or", strange, before)
-    end = work.where(_met(work, strange, axis), work.number(np.nan, dtype), zero)
+        strange = work.op("Or", work.is_nan(made), work.is_infinite(made))
+        before = work.cast(work.op("And", work.invert(ended), strange), dtype)
+        met = work.less(zero, _so_far(work, before, axis))
+        end = work.where(met, work.number(np.nan, dtype), zero)
     return work.where(ended, end, made)
 
 
-def _is_strange(work: Work, x: gs.Tensor) -> gs.Tensor:
-    made: gs.Tensor = work.op("Or", work.is_nan(x), work.is_infinite(x))
-    return made
-
-
-def _met(work: Work, holds: gs.Tensor, axis: int) -> gs.Tensor:
-    """Whether it holds at a place or at one before it."""
+def _so_far(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
+    """The sum up to each place: what is no number reaches none before it, as by a product."""
     if work.opset < 11:
-        return scan(work, [holds], axis, lambda a, b: [work.op("Or", a[0], b[0])])[0]
-    count = running_sum(work, work.cast(holds, FLOAT), axis)
-    return work.less(work.number(0, FLOAT), count)
+        return scan(work, [x], axis, lambda a, b: [work.op("Add", a[0], b[0])])[0]
+    return running_sum(work, x, axis)
 
 
 def log_cumsum_exp(work: Work) -> gs.Tensor:
