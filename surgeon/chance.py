@@ -12,6 +12,7 @@ import onnx
 
 from surgeon import standard
 from surgeon.schemas.aliases import plain_name
+from surgeon.spelling import names_operator
 
 # These draw only while training; where the word for it stands among the inputs, from 0.
 _SWITCHED: Mapping[str, int] = {
@@ -126,9 +127,9 @@ def _follow(
 
 def operator_of(node: onnx.NodeProto) -> str:
     """The operator, of a fallback node PyTorch's."""
-    if node.op_type == "ATen":
+    if key := names_operator(node.domain, node.op_type):
         for attribute in node.attribute:
-            if attribute.name == "operator":
+            if attribute.name == key:
                 name: str = attribute.s.decode(errors="replace")
                 return plain_name(name.rpartition("::")[2].partition(".")[0])
     plain: str | bytes = node.op_type  # protobuf gives bytes where it is no UTF-8

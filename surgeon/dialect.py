@@ -7,6 +7,7 @@ domain `prim`; standard nodes get their newest form (see `opsets`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,15 @@ from surgeon.model import Model
 from surgeon.objects import make_variable
 from surgeon.schemas import overloads
 from surgeon.schemas.aliases import out_of_place, plain_name
-from surgeon.spelling import ATEN_DOMAINS, CUT, FALLBACK_DOMAINS, LOST_WRITE, PRIM_DOMAINS
+from surgeon.spelling import (
+    ATEN_DOMAINS,
+    BY_NAME,
+    LOST_WRITE,
+    OVERLOAD,
+    PRIM_DOMAINS,
+    named_operator,
+    names_operator,
+)
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _AttributeRef = gs.Node.AttributeRef
@@ -77,10 +86,11 @@ def normalise(
 ) -> None:
     """Bring one node to normal form, in place; `origin` keeps what the file says."""
     domain = node.domain or ""
-    if node.op == "ATen" and domain in FALLBACK_DOMAINS:
-        operator = str(node.attrs.get("operator", ""))
-        overload = str(node.attrs.get("overload_name", ""))
-        _to_aten(node, CUT.get(operator, operator), overload, is_output)
+    if key := names_operator(domain, node.op):
+        if _told_by_name(node) is None:
+            return
+        operator, overload = (str(node.attrs.get(name, "")) for name in (key, OVERLOAD))
+        _to_aten(node, named_operator(operator), overload, is_output)
     elif (domain in ATEN_DOMAINS and "overload" not in node.attrs) or (
         domain in opsets.STANDARD and node.op == LOST_WRITE
     ):
@@ -108,7 +118,10 @@ def _to_aten(
     if node.origin_inputs is None:
         node.origin_inputs = tuple(node.inputs)
     named, operator = operator, _written(node, operator, is_output)
-    rest = {k: v for k, v in node.attrs.items() if k not in ("operator", "overload_name")}
+    named_by = names_operator(node.domain or "", node.op)
+    rest = {k: v for k, v in node.attrs.items() if k not in (named_by, OVERLOAD)}
+    rest = {**rest, **(_told_by_name(node) or {})}
+    rest.pop(BY_NAME, None)
     unpacked = {_UNPACKED: rest.pop(_UNPACKED)} if _UNPACKED in rest else {}
     node.op, node.domain = operator, ATEN
     inputs = _positional(node, operator, rest) if rest else None
@@ -117,6 +130,18 @@ def _to_aten(
         rest = {}
     written = {WRITTEN: 1} if out_of_place(named) and operator != named else {}
     node.attrs = {"overload": overload, **written, **unpacked, **rest}
+
+
+def _told_by_name(node: gs.Node) -> dict[str, Any] | None:
+    """The arguments that ONNX Runtime's first trainer wrote as JSON; None where it is none."""
+    text = node.attrs.get(BY_NAME)
+    try:
+        given = json.loads(str(text)) if text else {}
+    except ValueError:
+        return None
+    if not isinstance(given, dict):
+        return None
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _written(node: gs.Node, operator: str, is_output: Callable[[gs.Tensor], bool]) -> str:

@@ -16,7 +16,7 @@ from surgeon.model import Model, ModelLike
 from surgeon.notation import Argument, NodePattern, Pattern, print_pattern
 from surgeon.notation.pattern import print_value, word_of
 from surgeon.soundness import see_texts
-from surgeon.spelling import operator_name
+from surgeon.spelling import OVERLOAD, names_operator, operator_name
 
 _MOST_ITEMS = 16  # of a list that is an attribute
 _MOST_TEXT = 80  # characters of a text that is one
@@ -144,14 +144,14 @@ def written(node: onnx.NodeProto, known: Constants, where: str = "", depth: int 
         note = _on_one_line(f"{name} = {_said(known.get(name))}")
         return Written("", note, node.name, operator, where, depth)
     domain, _, plain = operator.rpartition(".")
-    fallback = node.op_type == "ATen" and domain == "aten"
+    fallback = names_operator(node.domain, node.op_type)
     attributes: dict[str, Any] = {}
     captures: dict[str, str] = {}
     notes = [node.name] if node.name else []
     overload = ""
     for attribute in node.attribute:
-        if fallback and attribute.name in ("operator", "overload_name"):
-            if attribute.name == "overload_name":
+        if fallback and attribute.name in (fallback, OVERLOAD):
+            if attribute.name == OVERLOAD:
                 overload = attribute.s.decode("utf-8", "replace")
         elif attribute.ref_attr_name:
             captures[attribute.name] = attribute.ref_attr_name

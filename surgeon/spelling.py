@@ -9,6 +9,10 @@ import onnx
 _LIBRARIES = ("aten", "torchvision", "torchaudio", "quantized_decomposed", "torchao")
 ATEN_DOMAINS = frozenset({*_LIBRARIES, *(f"org.pytorch.{name}" for name in _LIBRARIES)})
 FALLBACK_DOMAINS = ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
+# Of the fallback nodes of PyTorch's exporter and of ONNX Runtime's first trainer: the attribute
+# that names the operator, and the domains they are met in.
+_FALLBACKS = {"ATen": ("operator", FALLBACK_DOMAINS), "ATenOp": ("name", {"com.microsoft"})}
+OVERLOAD, BY_NAME = "overload_name", "custom_attributes_json"  # the latter are arguments
 PRIM_DOMAINS = frozenset({"org.pytorch.prim", "prim"})
 LOST_WRITE = "Placeholder"  # without fallback it has no domain: a write whose operands are lost
 CUT = {  # exporters drop an underscore
@@ -96,13 +100,24 @@ def _is_authors(domain: str, operator: str) -> bool:
     return not own and not domain.startswith(_RUNTIMES)
 
 
+def names_operator(domain: str, operator: str) -> str:
+    """The attribute in which a fallback node names PyTorch's operator; "" of any other node."""
+    attribute, domains = _FALLBACKS.get(operator, ("", frozenset()))
+    return attribute if domain in domains else ""
+
+
+def named_operator(text: str) -> str:
+    """PyTorch's operator by the name that a fallback node gives it."""
+    plain = text.rpartition("::")[2]
+    return CUT.get(plain, plain)
+
+
 def operator_name(node: onnx.NodeProto) -> str:
     """The operator's name as recipes write it, whichever way the exporter spelled it."""
     domain = node.domain
-    if node.op_type == "ATen" and domain in FALLBACK_DOMAINS:
-        named = (a.s.decode("utf-8", "replace") for a in node.attribute if a.name == "operator")
-        operator = next(named, "?")
-        return f"aten.{CUT.get(operator, operator)}"
+    if key := names_operator(domain, node.op_type):
+        named = (a.s.decode("utf-8", "replace") for a in node.attribute if a.name == key)
+        return f"aten.{named_operator(next(named, '?'))}"
     if domain in ATEN_DOMAINS or (domain in ("", "ai.onnx") and node.op_type == LOST_WRITE):
         return f"aten.{node.op_type}"
     if domain in PRIM_DOMAINS:

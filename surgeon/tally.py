@@ -21,6 +21,8 @@ from surgeon.spelling import (
     PRIM_DOMAINS,
     is_foreign,
     is_plugin,
+    named_operator,
+    names_operator,
 )
 
 # What sizes are computed with: to fold these is no reason to save a file.
@@ -103,8 +105,8 @@ def operators(model: Model) -> dict[str, int]:
         for node in graph.nodes:
             domain = node.domain or ""
             name = node.op if domain in ("", "ai.onnx", "ai.onnx.legacy") else f"{domain}.{node.op}"
-            if node.op == "ATen":  # in any domain
-                name = f"aten.{node.attrs.get('operator', '?')}"
+            if key := names_operator(domain, node.op):
+                name = f"aten.{named_operator(str(node.attrs.get(key, '?')))}"
             elif domain in ATEN_DOMAINS or name == LOST_WRITE:
                 name = f"aten.{node.op}"
             if name != "Constant":

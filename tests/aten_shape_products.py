@@ -99,12 +99,14 @@ for kind in (np.float32, np.float64, np.int64):
     add("bincount", ix([]), np.zeros(0, kind), 3, still=True)
 add("bincount", ix([3, 1, 1]), f(3, dtype=np.float64), 0)
 add("bincount", ix([3, 1, 1]), ix([3, 1, 1]), 0)
-for kind in (np.float32, np.float64):
+for kind in (np.float32, np.float64, np.float16):
     line = np.asarray([-1.3, 0.2, 0.21, 2.6, 1.9, 0.7, -0.1, 3.0], kind)
-    add("histc", line.reshape(2, 4), 5, 0, 0)
-    add("histc", line, 4, -1, 3)
-    add("histc", line, 7, -0.5, 0.75)
-    add("histc", np.ones(3, kind), 3, 0, 0)
+    few = {"still": kind == np.float16}  # of halves it has to be known how many there are
+    add("histc", line.reshape(2, 4), 5, 0, 0, **few)
+    add("histc", line, 4, -1, 3, **few)
+    add("histc", line, 7, -0.5, 0.75, **few)
+    add("histc", line, 11, -1.3, 2.1, **few)
+    add("histc", np.ones(3, kind), 3, 0, 0, **few)
 steps = np.asarray([-2, 0, 0, 1.5, 4], np.float32)
 asked = np.asarray([[-3, -2, 0, 1], [1.5, 3, 4, 5]], np.float32)
 for right in (False, True):

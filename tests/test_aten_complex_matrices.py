@@ -148,19 +148,55 @@ def test_many_columns() -> None:
     agree(nodes, {"z": z + pairs(3 * np.eye(60)).astype(np.float32)})
 
 
-@pytest.mark.parametrize(
-    ("nodes", "why"),
-    [
-        ([aten("linalg_qr", ["a", "how"], "q"), aten("abs", ["q"], "y")], "for which `linalg_qr`"),
-        ([aten("linalg_det", ["a"], "d"), aten("abs", ["d"], "y")], "for which `linalg_det`"),
-        ([aten("matrix_exp", ["a"], "d"), aten("abs", ["d"], "y")], "for which `matrix_exp`"),
-        ([aten("linalg_cond", ["a", ""], "y")], "for which `linalg_cond` has no form here"),
-    ],
-)
-def test_what_has_no_complex_form_is_refused_as_such(nodes: list[Any], why: str) -> None:
-    if len(nodes[0].input) > 1:
-        nodes = [constant("how", "reduced"), *nodes]
-        nodes[1].output.append("r")
+@pytest.mark.parametrize("opset", [9, 17])
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("sizes", [(2, 3, 5), (5, 3), (4, 4), (1, 3)])
+def test_singular_vectors(sizes: tuple[int, ...], full: bool, opset: int) -> None:
+    """Their magnitudes, and what they and the values are made of again."""
+    z = normal(*sizes, 2)
+    high, wide = sizes[-2:]
+    least = min(high, wide)
+    triple = aten("linalg_svd", ["a", "full"], "u")
+    triple.output.extend(["s", "v"])
+    nodes = [*BEGIN, constant("full", full), triple]
+    if not full or high <= wide:
+        agree([*nodes, aten("abs", ["u"], "y")], {"z": z}, opset)
+    cut = [
+        *(constant(name, v) for name, v in (("end", least), ("no", 0), ("by", 1), ("last", -1))),
+        aten("slice", ["u", "last", "no", "end", "by"], "l", "Tensor"),
+        constant("rows", -2),
+        aten("slice", ["v", "rows", "no", "end", "by"], "r", "Tensor"),
+        aten("unsqueeze", ["s", "rows"], "row"),
+        aten("mul", ["l", "row"], "m"),
+        aten("matmul", ["m", "r"], "p"),
+        aten("view_as_real", ["p"], "y"),
+    ]
+    model = model_of([*nodes, *cut], {"z": z}, opset)
+    np.testing.assert_allclose(mended(model, {"z": z}), z, atol=2e-5)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3])
+def test_singular_vectors_of_matrices_of_less_rank_are_orthogonal(rank: int) -> None:
+    x = normal(5, 4, 2)
+    values = (x[..., 0] + 1j * x[..., 1])[:, :rank] @ (x[..., 1] + 1j * x[..., 0])[:rank]
+    z = pairs(values).astype(np.float32)
+    triple = aten("linalg_svd", ["a", "full"], "u")
+    triple.output.extend(["s", "v"])
+    for full, side in ((True, 5), (False, 4)):
+        product = [
+            aten("adjoint", ["u"], "h"),
+            aten("matmul", ["h", "u"], "p"),
+            aten("view_as_real", ["p"], "y"),
+        ]
+        nodes = [*BEGIN, constant("full", full), triple, *product]
+        found = mended(model_of(nodes, {"z": z}), {"z": z})
+        np.testing.assert_allclose(found, pairs(np.eye(side)), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["geqrf", "linalg_lu_factor"])
+def test_what_has_no_complex_form_is_refused_as_such(kind: str) -> None:
+    nodes = [aten(kind, ["a"], "q"), aten("abs", ["q"], "y")]
+    nodes[0].output.append("r")
     model = model_of([*BEGIN, *nodes], {"z": Z})
-    with pytest.raises(LeftoverError, match=why):
+    with pytest.raises(LeftoverError, match=f"for which `{kind}` has no form here"):
         surgeon.apply(model, "aten")

@@ -121,6 +121,24 @@ for p in (2.0, 1.0, 0.0, math.inf, 3.0, 1.5):
         else (apart**p).sum(-1) ** (1 / p)
     )
     add("_cdist_backward", normal(2, 4, 5), ROWS, OTHERS, p, far.astype(F))
+LINE = normal(4, 3)
+LINE[1, 1], LINE[3] = LINE[2, 1], LINE[0]
+for p in (2.0, 1.0, 0.0, math.inf, 3.0, 1.5):
+    apart = np.abs(LINE[:, None] - LINE)[np.triu_indices(4, 1)]
+    powers = (apart > 0).sum(-1) if p == 0 else apart.max(-1)
+    far = powers if p in (0, math.inf) else (apart**p).sum(-1) ** (1 / p)
+    add("_pdist_backward", normal(6), LINE, p, far.astype(F), still=True)
+for sizes in ([3, 3], [2, 4], [5, 2]):
+    add("trace_backward", normal(), sizes)
+KEPT = R.uniform(size=(3, 4)) > 0.5
+for mask in (KEPT, KEPT[0], KEPT[:, :1]):
+    whole = np.broadcast_to(mask, (3, 4))
+    add("masked_select_backward", normal(int(whole.sum())), normal(3, 4), mask, least=11)
+    add("masked_scatter_backward", normal(3, 4), mask, [2, 7], least=11)
+add("masked_select_backward", normal(int(KEPT.sum())), normal(4), KEPT, least=11)
+for dim in (0, 1, -1):
+    index = np.maximum.accumulate(R.integers(0, 3, (3, 3)), axis=dim)
+    add("cummaxmin_backward", normal(3, 3), normal(3, 3), index, dim, least=11)
 PLACES = np.stack([R.permutation(30)[:6].reshape(2, 3) for _ in range(6)]).reshape(2, 3, 2, 3)
 add("adaptive_max_pool2d_backward", normal(2, 3, 2, 3), normal(2, 3, 5, 6), PLACES)
 add(

@@ -118,15 +118,18 @@ add(
     PLACES,
 )
 
-for padding in (0, 1):
+for mode, padding in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)):
     for corners in (False, True):
-        grid = R.uniform(-1.3, 1.3, (2, 4, 5, 2)).astype(F)
-        call = [normal(2, 3, 4, 5), normal(2, 3, 5, 6), grid, 0, padding, corners]
+        grid = R.uniform(-4, 4, (2, 4, 5, 2)).astype(F)
+        call = [normal(2, 3, 4, 5), normal(2, 3, 5, 6), grid, mode, padding, corners]
         add("grid_sampler_2d_backward", *call, [True, True], outputs=2, least=11)
         add("grid_sampler_2d_backward", *call, [True, False], outputs=1)
         grid = R.uniform(-1.3, 1.3, (2, 2, 3, 4, 3)).astype(F)
-        call = [normal(2, 2, 2, 3, 4), normal(2, 2, 3, 4, 5), grid, 0, padding, corners]
+        call = [normal(2, 2, 2, 3, 4), normal(2, 2, 3, 4, 5), grid, mode, padding, corners]
         add("grid_sampler_3d_backward", *call, [True, True], outputs=2, least=11)
+for corners in (False, True):
+    add("affine_grid_generator_backward", normal(2, 3, 4, 2), [2, 3, 3, 4], corners)
+    add("affine_grid_generator_backward", normal(2, 3, 1, 5, 3), [2, 3, 3, 1, 5], corners)
 
 
 @pytest.mark.slow

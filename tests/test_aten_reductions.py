@@ -123,6 +123,31 @@ def test_running_results(operator: str) -> None:
     check_all(calls)
 
 
+def _behind(first: list[float], kind: str, value: float = 1e4, count: int = 150) -> Any:
+    """A row that begins so, and whose products grow beyond what its dtype holds."""
+    return np.asarray([first + [value] * count, [1.0] * (len(first) + count)], kind)
+
+
+@pytest.mark.parametrize("opset", [9, 13])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_running_products_with_a_zero_before_an_infinite_block(opset: int, dynamic: bool) -> None:
+    """They are 0 from there on, but where an element is infinite or no number."""
+    rows = [
+        _behind([0.0], "f4"),
+        _behind([0.0, np.inf], "f4"),
+        _behind([2.0, np.nan, 0.0], "f4"),
+        _behind([2.0, 0.0, np.nan, -0.0], "f4"),
+        _behind([1e30, 1e30, 0.0], "f4"),  # which PyTorch multiplies in double precision
+        _behind([0.0], "f8"),
+        _behind([1e200, 1e200, 0.0], "f8"),
+        _behind([0.0], "f2", 300.0),
+        _behind([0.0, 0.5], "f2"),
+    ]
+    for x in rows:
+        check("cumprod", x, 1, None, opset=opset, dynamic=dynamic, torch=True)
+        check("cumprod", np.ascontiguousarray(x.T), 0, None, opset=opset, dynamic=dynamic)
+
+
 def test_kth_values() -> None:
     check_all(
         [

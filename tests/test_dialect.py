@@ -36,6 +36,9 @@ def normal(text: str) -> gs.Node:
         ("org.pytorch.aten.celu (x, k)", "celu", ""),
         ('ATen <operator = "celu"> (x, k)', "celu", ""),
         ('org.pytorch.aten.ATen <operator = "__and_"> (x, k)', "__and__", ""),
+        ('com.microsoft.ATen <operator = "aten::celu"> (x, k)', "celu", ""),
+        ('com.microsoft.ATenOp <name = "aten::celu"> (x, k)', "celu", ""),
+        ('com.microsoft.ATenOp <name = "aten::celu", overload_name = "out"> (x, k)', "celu", "out"),
     ],
 )
 def test_aten_nodes(text: str, op: str, overload: str) -> None:
@@ -53,6 +56,35 @@ def test_what_writes_into_its_input_says_so(named: str, op: str) -> None:
 def test_other_attributes_of_the_caffe2_era_stay() -> None:
     node = normal('ATen <operator = "topk", dim = 1> (x, k)')
     assert node.attrs == {"overload": "", "dim": 1}
+
+
+TABLE = """<ir_version: 7, opset_import: ["": 12, "com.microsoft": 1]>
+g (float[5,3] w, int64[n] i) => (float[n,3] y)
+<int64 none = {{-1}}, bool no = {{0}}> {{
+    y = com.microsoft.ATenOp <name = "aten::embedding"{}> (w, i{})
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("attributes", "rest"),
+    [
+        ("", ", none, no, no"),
+        (r', custom_attributes_json = "{\"padding_idx\":1,\"scale_grad_by_freq\":false}"', ""),
+    ],
+)
+def test_nodes_of_onnx_runtimes_first_trainer(attributes: str, rest: str) -> None:
+    """Whose arguments are inputs, or were JSON in the first months."""
+    report = surgeon.apply(onnx.parser.parse_model(TABLE.format(attributes, rest)), "aten").report
+    assert report.before == {"aten.embedding": 1}
+    assert report.after == {"Gather": 1}
+    assert report.verdict is not None
+    assert report.verdict.status == "equivalent"
+
+
+def test_arguments_that_cannot_be_read_leave_a_node_as_it_is() -> None:
+    broken = TABLE.format(', custom_attributes_json = "{"', "")
+    with pytest.raises(LeftoverError, match=r"`aten\.embedding` left"):
+        surgeon.apply(onnx.parser.parse_model(broken), "aten")
 
 
 def test_prim_nodes() -> None:

@@ -32,7 +32,12 @@ class _Builders(Mapping[str, Callable[..., Any]]):
         found: Callable[..., Any] = (
             module.TABLE[name] if room in FAMILIES else getattr(module, name)
         )
-        return found
+        if not room.startswith("aten_"):
+            return found
+        # it stands on rooms of ATen's, which are asked for one by one
+        of_real_values = import_module("surgeon.builders.real_values").of_real_values
+        told: Callable[..., Any] = of_real_values(found)
+        return told
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rooms)

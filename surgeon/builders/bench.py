@@ -14,6 +14,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders.unknown import NotKnown
 from surgeon.builders.views import view_between
 from surgeon.dims import Dim
 from surgeon.facts.fact import INTEGERS, Array
@@ -116,14 +117,14 @@ class Bench:
         """The rank, which must be known."""
         rank = self.facts.of(x).rank
         if rank is None:
-            raise Refused(f"the rank of `{x.name}` is not known")
+            raise NotKnown(x, "rank")
         return rank
 
     def dtype(self, x: gs.Tensor) -> int:
         """The ONNX number of the element type, which must be known."""
         dtype = self.facts.of(x).dtype
         if not dtype:
-            raise Refused(f"the dtype of `{x.name}` is not known")
+            raise NotKnown(x, "dtype")
         return dtype
 
     def shape(self, x: gs.Tensor) -> tuple[Dim, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_math.ordered import scan
+from surgeon.builders.aten_math.ordered import running_product
 from surgeon.builders.aten_math.work import Work
 from surgeon.builders.bench import LARGEST, TYPE, Bench, operand
 from surgeon.builders.fills import holds
@@ -73,7 +73,7 @@ def cumprod_as_products(draft: Draft, match: Match) -> gs.Tensor:
         sizes = [1 if n == axis else size for n, size in enumerate(c.sizes(x))]
         one = c.filled(sizes, 1, c.dtype(wide))
         wide = c.slice(c.concat([one, wide], axis), axis, 0, -1)
-    (y,) = scan(work, [wide], axis, lambda a, b: [c.op("Mul", a[0], b[0])])
+    y = running_product(work, wide, axis, is_wider=False)
     if backwards:
         y = c.slice(y, axis, -1, -LARGEST, -1)
     return c.cast(y, dtype)

@@ -13,6 +13,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments
+from surgeon.builders.unknown import NotKnown
 from surgeon.dims import Dim
 from surgeon.rewrite import Draft, Refused
 
@@ -50,7 +51,7 @@ def numpy_dtype(draft: Draft, x: gs.Tensor) -> np.dtype[Any]:
     """
     dtype = draft.facts.of(x).dtype
     if not dtype:
-        raise Refused("the dtype of its input is not known")
+        raise NotKnown(x, "dtype", "its input")
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
 
 
@@ -72,7 +73,7 @@ def rank_of(draft: Draft, x: gs.Tensor) -> int:
     """
     rank = draft.facts.of(x).rank
     if rank is None:
-        raise Refused("the rank of its input is not known")
+        raise NotKnown(x, "rank", "its input")
     return rank
 
 

@@ -46,7 +46,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_fake_quantize_learnable_per_channel_affine_backward "
         "_fake_quantize_learnable_per_tensor_affine_backward _flash_attention_backward "
         "_grid_sampler_2d_cpu_fallback_backward _masked_softmax_backward _nested_select_backward "
-        "_nested_sum_backward _pack_padded_sequence_backward _pdist_backward "
+        "_nested_sum_backward _pack_padded_sequence_backward "
         "_scaled_dot_product_cudnn_attention_backward "
         "_scaled_dot_product_efficient_attention_backward "
         "_scaled_dot_product_flash_attention_backward "
@@ -54,19 +54,19 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "_slow_conv2d_backward _thnn_differentiable_gru_cell_backward "
         "_thnn_differentiable_lstm_cell_backward _thnn_fused_gru_cell_backward "
         "_thnn_fused_lstm_cell_backward _thnn_fused_lstm_cell_backward_impl "
-        "_weight_norm_differentiable_backward affine_grid_generator_backward backward "
+        "_weight_norm_differentiable_backward backward "
         "batch_norm_backward batch_norm_backward_elemt batch_norm_backward_reduce "
-        "conv_tbc_backward convolution_backward_overrideable cudnn_affine_grid_generator_backward "
-        "cudnn_batch_norm_backward cudnn_grid_sampler_backward cummaxmin_backward "
+        "conv_tbc_backward convolution_backward_overrideable "
+        "cudnn_batch_norm_backward cudnn_grid_sampler_backward "
         "cumprod_backward dist_backward fake_quantize_per_channel_affine_cachemask_backward "
         "fake_quantize_per_tensor_affine_cachemask_backward glu_backward_jvp "
         "  linear_backward lstm_mps_backward "
-        "masked_scatter_backward masked_select_backward matmul_backward matrix_exp_backward "
+        "matmul_backward matrix_exp_backward "
         "max_pool2d_backward miopen_batch_norm_backward miopen_rnn_backward "
         "mkldnn_adaptive_avg_pool2d_backward mkldnn_linear_backward mkldnn_linear_backward_input "
         "mkldnn_linear_backward_weights mkldnn_max_pool2d_backward mkldnn_max_pool3d_backward "
         "mkldnn_rnn_layer_backward mps_convolution_backward mps_convolution_transpose_backward "
-        "to_mkldnn_backward trace_backward",
+        "to_mkldnn_backward",
     ),
     (
         "casts as an autocast asks; export outside `torch.autocast`, in the dtype that the model "

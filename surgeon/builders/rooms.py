@@ -265,15 +265,16 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     ),
     "aten_nn": tuple(
         "adaptive_avg_pool_computed adaptive_max_pool_computed adaptive_max_pool_indices "
-        "affine_grid_generator attention_backward attention_forward attention_with_sums "
-        "attention_with_weights avg_pool batch_norm batch_norm_backward col2im "
+        "affine_grid_backward affine_grid_generator attention_backward attention_forward "
+        "attention_with_sums attention_with_weights avg_pool batch_norm batch_norm_backward col2im "
         "convolution_backward eigenvectors_of_complex embedding_bag fft_c2r fft_irfft "
         "fractional_max_pool grid_sampler grid_sampler_backward "
         "group_norm group_norm_backward gru_cell im2col instance_norm interpolate istft "
         "layer_norm layer_norm_backward lstm_cell max_pool max_unpool native_batch_norm "
         "native_group_norm native_layer_norm native_multi_head_attention old_fft "
         "real_of_complex recurrent recursive_filter rms_norm rnn_cell "
-        "scaled_dot_product_attention shape_of_complex stft_as_real transformer_encoder_layer "
-        "turned upsample weight_norm weight_norm_backward weight_norm_with_lengths".split()
+        "scaled_dot_product_attention several_of_complex shape_of_complex "
+        "shaped_as_complex stft_as_real transformer_encoder_layer turned upsample weight_norm "
+        "weight_norm_backward weight_norm_with_lengths".split()
     ),
 }

@@ -2,11 +2,13 @@
 
 Met in files: `org.pytorch.aten::ATen` with `operator` and maybe `overload_name`, all arguments
 positional; the operator's own name as op_type in that domain, no attributes; `ATen` in the default
-domain with some arguments as attributes; and the `prim` nodes that make and open lists.
+domain with some arguments as attributes; `com.microsoft::ATenOp` with `name`, of ONNX Runtime's
+first trainer, and the arguments maybe as JSON; and the `prim` nodes that make and open lists.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +33,8 @@ _OF_LISTS = {
     "index": ("list_int", "list_float", "list_bool", "list_str", "list_Tensor"),
 }
 _NOT_ARGUMENTS = frozenset({"operator", "overload_name", "_outputs"})
+_TRAINER = ("com.microsoft", "ATenOp")
+_IN_JSON = "custom_attributes_json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ def is_foreign(node: onnx.NodeProto) -> bool:
         return node.domain in ("", "ai.onnx") and "" in node.input
     if node.op_type == "Cast":  # no runtime has complex values
         return node.domain in ("", "ai.onnx") and any(a.i in _COMPLEX for a in node.attribute)
+    if (node.domain, node.op_type) == _TRAINER:
+        return True
     return node.op_type == "ATen" and node.domain in ("", "ai.onnx", "com.microsoft")
 
 
@@ -76,7 +82,13 @@ def is_prim(node: onnx.NodeProto) -> bool:
 def decode(node: onnx.NodeProto) -> Call:
     """The operator a foreign node stands for, and the arguments it gives by name."""
     attributes = {a.name: attribute_value(a) for a in node.attribute}
-    if node.op_type == "ATen":
+    if (node.domain, node.op_type) == _TRAINER:
+        operator, overload = (
+            str(attributes.pop("name", "")),
+            str(attributes.get("overload_name", "")),
+        )
+        attributes.update(_from_json(attributes.pop(_IN_JSON, "")))
+    elif node.op_type == "ATen":
         operator = str(attributes.get("operator", ""))
         overload = str(attributes.get("overload_name", ""))
     else:
@@ -93,6 +105,17 @@ def decode(node: onnx.NodeProto) -> Call:
     if operator == "gradient" and values[0] == 3:
         overload = overload or "array"  # PyTorch writes every argument: the others have four
     return Call(operator, overload, arguments)
+
+
+def _from_json(text: str) -> dict[str, Any]:
+    """The arguments by name; what is no JSON fits no schema as it stands."""
+    try:
+        given = json.loads(text) if text else {}
+    except ValueError:
+        return {_IN_JSON: text}
+    if not isinstance(given, dict):
+        return {_IN_JSON: text}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def attribute_value(attribute: AttributeProto) -> Any:

@@ -43,7 +43,9 @@ _OF_LISTS = frozenset(
 
 
 def is_complex(value: Any) -> bool:
-    """Whether it is an array of complex values."""
+    """Whether it is an array of complex values, or a list that holds one."""
+    if isinstance(value, list):
+        return any(map(is_complex, value))
     return isinstance(value, np.ndarray) and value.dtype.kind == "c"
 
 
@@ -156,6 +158,8 @@ def run(
     of_complex = any(is_complex(value) for value in given.values())
     if of_complex and node.op_type == "Abs":  # it is real, which onnx does not expect
         return {node.output[0]: np.abs(given[node.input[0]])}
+    if of_complex and node.op_type == "Cast" and not _is_of_truths(node):
+        given = {name: _in_real(node, value) for name, value in given.items()}
     if of_complex and node.op_type in _OF_TWO_NUMBERS:  # PyTorch takes one that is real beside them
         common = np.result_type(*given.values())
         given = {name: value.astype(common) for name, value in given.items()}
@@ -199,8 +203,21 @@ def _in_one_type(node: onnx.NodeProto, given: Mapping[str, Any]) -> dict[str, An
     """Operands in PyTorch's common type: a number alone counts where its class is above all."""
     names = node.input[1:] if node.op_type == "Where" else node.input
     operands = [given[name] for name in names if name]
+    if any(each.dtype.kind not in _CLASSES for each in operands):  # texts
+        return dict(given)
     classes = [_CLASSES[each.dtype.kind] for each in operands]
     first = [each for each, rank in zip(operands, classes, strict=True) if rank == max(classes)]
     types = [each.dtype for each in first if each.ndim] or [each.dtype for each in first]
     common = np.result_type(*types)
     return {n: v.astype(common) if n in names else v for n, v in given.items()}
+
+
+def _is_of_truths(node: onnx.NodeProto) -> bool:
+    return any(a.name == "to" and a.i == onnx.TensorProto.BOOL for a in node.attribute)
+
+
+def _in_real(node: onnx.NodeProto, value: Any) -> Any:
+    """The real part alone, where the cast is to a real dtype; PyTorch and numpy warn of it."""
+    kinds = (onnx.TensorProto.COMPLEX64, onnx.TensorProto.COMPLEX128)
+    stays = any(a.name == "to" and a.i in kinds for a in node.attribute)
+    return value if stays else value.real

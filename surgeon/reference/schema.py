@@ -244,19 +244,28 @@ def _tensors(parameter: Parameter, value: Any) -> Any:
     return value
 
 
+def _word(value: Any) -> str | None:
+    """A text, which may be a constant of the standard's own kind; None for anything else."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value if isinstance(value, str) else None
+
+
 def _scalar(parameter: Parameter, value: Any) -> Any:
-    value = _plain_text(value)
-    if parameter.type == "str" and not isinstance(value, str):
-        raise Mismatch(f"`{parameter.name}` is no text")
-    if isinstance(value, str):
+    word = _word(value)
+    if word is not None:
         if parameter.type in ("str", "Device", "Dimname"):
-            return value
+            return word
         raise Mismatch(f"`{parameter.name}` is a text")
+    if parameter.type == "str":
+        raise Mismatch(f"`{parameter.name}` is no text")
     if isinstance(value, (list, tuple, dict)):  # of tensors, which need not be of one shape
         raise Mismatch(f"`{parameter.name}` is a list")
     array = np.asarray(value)
-    if array.dtype.kind in "OUS":  # several of them
-        raise Mismatch(f"`{parameter.name}` is a text")
+    if array.dtype.kind in "OUS":
+        raise Mismatch(f"`{parameter.name}` holds texts")
     if array.size != 1 or array.ndim > (parameter.type != "ScalarType"):  # nor is a list a dtype
         raise Mismatch(f"`{parameter.name}` has shape {list(array.shape)}")
     number = array.reshape(()).item() if array.dtype.kind in "biufc" else float(array.reshape(()))
@@ -275,11 +284,3 @@ def _scalar(parameter: Parameter, value: Any) -> Any:
             raise Mismatch(f"`{parameter.name}` is {number}, no dtype known here")
         return SCALAR_TYPES[int(number)]
     return number
-
-
-def _plain_text(value: Any) -> Any:
-    """A text that is a constant of the standard's own kind as Python's; all else as it is."""
-    if not isinstance(value, np.ndarray) or value.ndim or value.dtype.kind not in "OUS":
-        return value
-    word = value.item()
-    return word.decode() if isinstance(word, bytes) else word

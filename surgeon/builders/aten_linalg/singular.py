@@ -61,11 +61,23 @@ def _matrix_norm(c: Call) -> gs.Tensor:
 
 
 def _norm(c: Call, x: gs.Tensor, order: Any, over: list[int]) -> gs.Tensor:
+    moved = c.permute(x, matrices_last(c.rank(x), order, over))
+    return norm_of(c, r.singular_values(c, moved), order, over)
+
+
+def matrices_last(rank: int, order: Any, over: list[int]) -> list[int]:
+    """The axes, those of the matrices behind the others.
+
+    Raises:
+        Refused: The norm is none that singular values say.
+    """
     if order not in ("nuc", 2, -2) or len(over) != 2 or over[0] == over[1]:
         raise Refused(f"the norm {order!r} is none that singular values say")
-    rank = c.rank(x)
-    rest = [axis for axis in range(rank) if axis not in over]
-    values = r.singular_values(c, c.permute(x, [*rest, *over]))
+    return [*(axis for axis in range(rank) if axis not in over), *over]
+
+
+def norm_of(c: Call, values: gs.Tensor, order: Any, over: list[int]) -> gs.Tensor:
+    """A norm of matrices that had these axes, by their singular values."""
     last = c.ints([c.rank(values) - 1], "axes")
     how = "ReduceSum" if order == "nuc" else "ReduceMax" if order == 2 else "ReduceMin"
     norm: gs.Tensor = c.op(how, values, last, keepdims=0)
@@ -73,11 +85,14 @@ def _norm(c: Call, x: gs.Tensor, order: Any, over: list[int]) -> gs.Tensor:
 
 
 def _condition(c: Call) -> gs.Tensor:
+    return condition(c, _values(c))
+
+
+def condition(c: Call, values: gs.Tensor) -> gs.Tensor:
     """The largest singular value by the smallest; with `p` of -2 the other way round."""
     p = c.value("p")
     if p not in (None, 2, -2):
         raise Refused(f"`p` is {p!r}; the norms of the matrix and of its inverse say it")
-    values = _values(c)
     last = c.rank(values) - 1
     ends = [c.op(f"Reduce{end}", values, c.ints([last], "axes"), keepdims=0) for end in _ENDS]
     made: gs.Tensor = c.op("Div", *(ends[::-1] if p == -2 else ends))
@@ -145,10 +160,10 @@ def _rank(c: Call) -> gs.Tensor:
     a = c.args.first()
     a = r.symmetric(c, a, upper=False) if is_symmetric(c) else a
     values = r.singular_values(c, a)
-    return _counted(c, a, values)
+    return counted(c, a, values)
 
 
-def _counted(c: Call, a: gs.Tensor, values: gs.Tensor) -> gs.Tensor:
+def counted(c: Call, a: gs.Tensor, values: gs.Tensor) -> gs.Tensor:
     """How many singular values are above the cut, int64."""
     last = c.rank(values) - 1
     filled = c.concat([values, c.filled([*c.sizes(values)[:-1], 1], 0, c.dtype(a))], last)
@@ -212,7 +227,7 @@ def _least_squares(c: Call) -> tuple[gs.Tensor, ...]:
     if not (m.is_read(c, 2) or m.is_read(c, 3)):
         return (*found, none, none)
     values = r.singular_values(c, a)
-    ranks = c.filled([0], 0, TYPE.INT64) if driver == "gels" else _counted(c, a, values)
+    ranks = c.filled([0], 0, TYPE.INT64) if driver == "gels" else counted(c, a, values)
     return (*found, ranks, values if driver in ("gelsd", "gelss") else none)
 
 
@@ -231,7 +246,7 @@ def _residuals(c: Call, a: gs.Tensor, x: gs.Tensor, b: gs.Tensor, *, always: boo
         return total
     if rank > 2:
         raise Refused("its residuals are read, and they have a shape only where its rank is full")
-    full = c.op("Equal", _counted(c, a, r.singular_values(c, a)), c.vector([c.size(a, 1)]))
+    full = c.op("Equal", counted(c, a, r.singular_values(c, a)), c.vector([c.size(a, 1)]))
     shown = c.op("Mul", c.cast(full, TYPE.INT64), c.vector([c.size(total, 0)]))
     return c.slice(total, 0, 0, Size(None, lambda: shown))
 

@@ -125,6 +125,11 @@ def _powers_of_all(work: Work, x: gs.Tensor, *, rising: bool) -> gs.Tensor:
 def renorm(work: Work) -> gs.Tensor:
     """`renorm`: parts along a dim whose norm is above the bound are scaled down to it."""
     x = work.args.tensor("self")
+    return work.op("Mul", x, shares_of_bound(work, x))
+
+
+def shares_of_bound(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """What `renorm` multiplies the parts with."""
     dtype, rank = work.dtype(x), work.rank(x)
     if dtype not in FLOATS:
         raise Refused("PyTorch takes no norm of integers")
@@ -135,7 +140,7 @@ def renorm(work: Work) -> gs.Tensor:
     size = p_norm(work, x, float(work.args.value("p")), others, keepdim=True)
     bound = work.number(float(work.args.value("maxnorm")), dtype)
     down = work.op("Div", bound, work.op("Add", size, 1e-7))
-    return work.op("Mul", x, work.where(work.op("Less", bound, size), down, 1.0))
+    return work.where(work.op("Less", bound, size), down, 1.0)
 
 
 FUNCTIONS: Mapping[str, Callable[[Work], gs.Tensor]] = {

@@ -249,13 +249,49 @@ def _places(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
 
 
 def cumprod(work: Work) -> gs.Tensor:
-    """`cumprod`."""
+    """`cumprod`, of halves in single precision; of that PyTorch's products are in double."""
     x, axis = _accumulated(work)
     if work.rank(x) == 0:
         return x
-    dtype = work.dtype(x)  # PyTorch keeps the product of halves in single precision
+    dtype = work.dtype(x)
     wide = work.cast(x, FLOAT) if dtype in HALVES else x
-    return work.cast(scan(work, [wide], axis, lambda a, b: [work.op("Mul", a[0], b[0])])[0], dtype)
+    return work.cast(running_product(work, wide, axis, is_wider=dtype == FLOAT), dtype)
+
+
+def running_product(work: Work, x: gs.Tensor, axis: int, *, is_wider: bool) -> gs.Tensor:
+    """Products up to each place of an axis, as if they were made one by one.
+
+    A product of a block in the middle may be infinite where the one that PyTorch has there is not:
+    with a zero before it that is 0, unless an element was infinite or no number.
+
+    Args:
+        work: The node.
+        x: The factors.
+        axis: Where they stand.
+        is_wider: Whether products are made in a wider dtype, where none is infinite before a zero.
+    """
+    (made,) = scan(work, [x], axis, lambda a, b: [work.op("Mul", a[0], b[0])])
+    dtype = work.dtype(x)
+    if dtype not in FLOATS or _known_length(work, x, axis) == 1:
+        return made
+    zero = work.number(0, dtype)
+    # how many zeros there were; from what is infinite or no number on, no number: so is the product
+    ends = work.cast(work.draft.op("Equal", x, zero), dtype)
+    ended = work.less(zero, _so_far(work, work.op("Add", ends, work.op("Mul", x, zero)), axis))
+    end = zero
+    if not is_wider:
+        strange = work.op("Or", work.is_nan(made), work.is_infinite(made))
+        before = work.cast(work.op("And", work.invert(ended), strange), dtype)
+        met = work.less(zero, _so_far(work, before, axis))
+        end = work.where(met, work.number(np.nan, dtype), zero)
+    return work.where(ended, end, made)
+
+
+def _so_far(work: Work, x: gs.Tensor, axis: int) -> gs.Tensor:
+    """The sum up to each place: what is no number reaches none before it, as by a product."""
+    if work.opset < 11:
+        return scan(work, [x], axis, lambda a, b: [work.op("Add", a[0], b[0])])[0]
+    return running_sum(work, x, axis)
 
 
 def log_cumsum_exp(work: Work) -> gs.Tensor:

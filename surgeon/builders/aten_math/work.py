@@ -18,6 +18,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
 from surgeon.builders.scalar_types import SCALAR_TYPES, promote
+from surgeon.builders.unknown import NotKnown
 from surgeon.facts.fact import INTEGERS
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Draft, Refused
@@ -90,7 +91,7 @@ class Work:
         """
         found = self.facts.of(x).dtype
         if not found:
-            raise Refused(f"the dtype of `{x.name}` is not known")
+            raise NotKnown(x, "dtype")
         if found not in FLOATS and found not in INTEGERS and found != BOOL:
             raise Refused(f"`{x.name}` is {_T.DataType.Name(found).lower()}")
         return int(found)
@@ -103,7 +104,7 @@ class Work:
         """
         found = self.facts.of(x).rank
         if found is None:
-            raise Refused(f"the rank of `{x.name}` is not known")
+            raise NotKnown(x, "rank")
         return found
 
     def op(self, operator: str, *inputs: Any, **attributes: Any) -> Any:

@@ -24,7 +24,9 @@ from surgeon.builders.aten_nn.complex_readers import (
     eigenvectors_of_complex,
     real_of_complex,
     shape_of_complex,
+    shaped_as_complex,
 )
+from surgeon.builders.aten_nn.complex_several import several_of_complex
 from surgeon.builders.aten_nn.filters import recursive_filter
 from surgeon.builders.aten_nn.fold import col2im, im2col
 from surgeon.builders.aten_nn.fractional import fractional_max_pool
@@ -37,7 +39,7 @@ from surgeon.builders.aten_nn.gradients_of_layers import (
     layer_norm_backward,
     weight_norm_backward,
 )
-from surgeon.builders.aten_nn.grids import affine_grid_generator, grid_sampler
+from surgeon.builders.aten_nn.grids import affine_grid_backward, affine_grid_generator, grid_sampler
 from surgeon.builders.aten_nn.norms import (
     batch_norm,
     group_norm,
@@ -61,6 +63,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "adaptive_avg_pool_computed": adaptive_avg_pool_computed,
     "adaptive_max_pool_computed": adaptive_max_pool_computed,
     "adaptive_max_pool_indices": adaptive_max_pool_indices,
+    "affine_grid_backward": affine_grid_backward,
     "affine_grid_generator": affine_grid_generator,
     "attention_backward": attention_backward,
     "attention_forward": attention_forward,
@@ -99,7 +102,9 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "recurrent": recurrent,
     "recursive_filter": recursive_filter,
     "rms_norm": rms_norm,
+    "several_of_complex": several_of_complex,
     "shape_of_complex": shape_of_complex,
+    "shaped_as_complex": shaped_as_complex,
     "rnn_cell": rnn_cell,
     "scaled_dot_product_attention": scaled_dot_product_attention,
     "attention_with_weights": attention_with_weights,

@@ -12,7 +12,9 @@ from surgeon.builders.aten_math.functions import angle_between, by_operator
 from surgeon.builders.aten_math.work import Work
 from surgeon.builders.aten_nn.complex_arithmetic import (
     Operands,
+    as_factor,
     both_of,
+    certain,
     evened,
     number_like,
     only,
@@ -67,7 +69,7 @@ def root(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     )
 
 
-def _sign(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+def sign(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """What has the angle and the magnitude 1; 0 of 0."""
     _, even = evened(draft, value)
     magnitude = size(draft, even)
@@ -149,9 +151,27 @@ def _reciprocal_root(draft: Draft, node: gs.Node, value: Complex) -> Complex:
 
 def _sigmoid(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """1 / (1 + e^-z)."""
+    return over(draft, number_like(draft, value, 1), _above_one(draft, node, value))
+
+
+def _above_one(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     one = number_like(draft, value, 1)
     back = Complex(*(draft.op("Neg", part) for part in both_of(value)))
-    return over(draft, one, plus(draft, one, exponential(draft, node, back)))
+    return certain(plus(draft, one, exponential(draft, node, back)))
+
+
+def _swish(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """z / (1 + e^-z)."""
+    return over(draft, value, _above_one(draft, node, value))
+
+
+def scaled_by_power(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`ldexp`: x 2^y, of which one may be real."""
+    value, exponent = operands
+    if isinstance(exponent, Complex):
+        return times(draft, value, _power_of_two(draft, node, exponent))
+    exponent = as_factor(draft, exponent, certain(value).real)
+    return times(draft, value, draft.op("Pow", number_like(draft, certain(value), 2), exponent))
 
 
 FUNCTIONS: Mapping[str, Callable[[Draft, gs.Node, Complex], Complex]] = {
@@ -168,8 +188,9 @@ FUNCTIONS: Mapping[str, Callable[[Draft, gs.Node, Complex], Complex]] = {
     **dict.fromkeys(("tan", "Tan"), _circular_tangent),
     **dict.fromkeys(("exp2", "special_exp2"), _power_of_two),
     "rsqrt": _reciprocal_root,
-    "sgn": _sign,
+    "sgn": sign,
     "square": _square,
+    "silu": _swish,
 }
 
 

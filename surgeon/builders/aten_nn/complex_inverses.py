@@ -131,7 +131,7 @@ def _power_less_one(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     )
 
 
-def _logarithm_above_one(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+def logarithm_above_one(draft: Draft, node: gs.Node, value: Complex) -> Complex:
     """log(1 + z); of small values log(1 + a (a + 2) + b^2) / 2, which keeps their digits."""
     real, imaginary = both_of(value)
     half, two = (number_like(draft, value, n) for n in (0.5, 2))
@@ -164,7 +164,7 @@ FUNCTIONS: Mapping[str, Callable[[Draft, gs.Node, Complex], Complex]] = {
     **dict.fromkeys(("acosh", "arccosh", "Acosh"), _area_cosine),
     **dict.fromkeys(("atanh", "arctanh", "Atanh"), _area_tangent),
     **dict.fromkeys(("expm1", "special_expm1"), _power_less_one),
-    **dict.fromkeys(("log1p", "special_log1p"), _logarithm_above_one),
+    **dict.fromkeys(("log1p", "special_log1p"), logarithm_above_one),
     **dict.fromkeys(("sinc", "special_sinc"), _sine_over),
 }
 
@@ -225,17 +225,16 @@ def logarithm_of_sum(draft: Draft, node: gs.Node, operands: Operands) -> Complex
     """`logsumexp`: the largest real part is taken out of the exponents."""
     args, value = bind(node, draft.facts), only(operands)
     rank = parts.rank_of(draft, value.real)
+    if not rank:  # its angle is none but what a logarithm gives
+        powers = exponential(draft, node, plus(draft, value, value.real, "Sub"))
+        return plus(draft, logarithm(draft, node, powers), value.real)
     given = args.value("dim")
     dims = sorted({int(d) % rank for d in (given if isinstance(given, list) else [given])})
-    if not rank or not dims:
-        dims = list(range(rank))
-    if not dims:
-        return value
-    axes, keep = draft.constant(dims, "axes"), int(bool(args.value("keepdim")))
+    axes, keep = draft.constant(dims or list(range(rank)), "axes"), bool(args.value("keepdim"))
     most = draft.op("ReduceMax", value.real, axes, keepdims=1)
     powers = exponential(draft, node, plus(draft, value, most, "Sub"))
     total = Complex(*(draft.op("ReduceSum", p, axes, keepdims=1) for p in both_of(powers)))
     found = plus(draft, logarithm(draft, node, total), most)
     if keep:
         return found
-    return Complex(*(parts.squeeze(draft, part, *dims) for part in both_of(found)))
+    return Complex(*(parts.squeeze(draft, part, *(dims or range(rank))) for part in both_of(found)))

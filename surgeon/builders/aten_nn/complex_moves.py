@@ -31,8 +31,9 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     turned,
 )
 from surgeon.builders.aten_nn.transforms import Complex
-from surgeon.builders.aten_shape.lists import LISTS, element, every_part
+from surgeon.builders.aten_shape.lists import LISTS, MOST_SLOPES, element, every_part
 from surgeon.builders.aten_shape.slices import from_front
+from surgeon.builders.aten_shape.slopes import gradient
 from surgeon.builders.scalar_types import COMPLEX_TYPES, PARTS, number_of
 from surgeon.rewrite import Draft, Refused
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 UNPACKING = ("ListUnpack", "TupleUnpack")
 PLACES = ("__getitem__", "SequenceAt")
+SLOPES = ("gradient",)  # which make a list of one, of weighted sums of neighbours
 BROADCASTS = ("broadcast_tensors",)  # which make a list of one
 # What writes values into others at places, and what it calls them.
 WRITES = (
@@ -56,7 +58,12 @@ def same(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     return only(operands)
 
 
-def by_lowering(draft: Draft, node: gs.Node, **given: gs.Tensor | list[gs.Tensor]) -> Any:
+def each(value: Complex, by: Callable[[gs.Tensor], gs.Tensor]) -> Complex:
+    """The same done to either part."""
+    return Complex(*(by(part) for part in both_of(value)))
+
+
+def by_lowering(draft: Draft, node: gs.Node, **given: gs.Tensor | list[gs.Tensor] | None) -> Any:
     """What the node makes of other arguments than its own, by its lowering for real values."""
     from surgeon.builders import aten_linalg, aten_math, aten_shape  # whose rooms are asked here
     from surgeon.builders.aten_math.work import Work
@@ -66,7 +73,7 @@ def by_lowering(draft: Draft, node: gs.Node, **given: gs.Tensor | list[gs.Tensor
         work.args = _args(draft, node, given)
         return aten_math.FUNCTIONS[node.op](work)
     lowerings = aten_shape.LOWERINGS if node.op in aten_shape.LOWERINGS else aten_linalg.LOWERINGS
-    made = lowerings[node.op](_call(draft, node, given))
+    made = lowerings[node.op](called(draft, node, given))
     return made[0] if isinstance(made, tuple) else made
 
 
@@ -75,7 +82,8 @@ def _args(draft: Draft, node: gs.Node, given: Mapping[str, Any]) -> Arguments:
     return Arguments(bound.schema, {**bound.given, **given}, draft.facts)
 
 
-def _call(draft: Draft, node: gs.Node, given: Mapping[str, Any]) -> Call:
+def called(draft: Draft, node: gs.Node, given: Mapping[str, Any]) -> Call:
+    """The node with other arguments than its own."""
     from surgeon.builders.aten_shape.call import Call
 
     call = Call(draft, node)
@@ -98,6 +106,8 @@ def listed(draft: Draft, node: gs.Node, cut: gs.Node, operands: Operands) -> lis
         both: tuple[Any, Any] = _parts_of_each(operands)
     else:
         both = both_of(only(operands))
+    if cut.op in SLOPES:
+        return _slopes(draft, node, cut, both)
     if node.op in UNPACKING:
         return _pieces(draft, cut, both, lambda c: LISTS[cut.op](c, len(node.outputs)))
     if node.op not in PLACES:
@@ -108,6 +118,21 @@ def listed(draft: Draft, node: gs.Node, cut: gs.Node, operands: Operands) -> lis
     if at is None:
         raise Refused("which of the complex values of a list it reads is known at run time only")
     return _pieces(draft, cut, both, lambda c: [element(c, int(at.item()))])
+
+
+def _slopes(
+    draft: Draft, node: gs.Node, cut: gs.Node, both: Iterable[gs.Tensor | list[gs.Tensor]]
+) -> list[Complex]:
+    """The slopes along each axis, or one of them."""
+    found = _pieces(draft, cut, both, lambda c: gradient(c, MOST_SLOPES))
+    if node.op in UNPACKING:
+        if len(found) != len(node.outputs):
+            raise Refused(f"its list has {len(found)} elements for {len(node.outputs)} outputs")
+        return found
+    at = draft.facts.array(node.inputs[1]) if node.op in PLACES else None
+    if at is None or not -len(found) <= at.item() < len(found):
+        raise Refused("which of the complex slopes of a list it reads is not known")
+    return [found[int(at.item())]]
 
 
 def _taken(call: Call, place: gs.Tensor) -> gs.Tensor:
@@ -136,18 +161,33 @@ def _pieces(
 ) -> list[Complex]:
     """The pieces of either part, by which the lowering for real values makes them."""
     name = bind(cut, draft.facts).schema.parameters[0].name
-    pieces = [by(_call(draft, cut, {name: part})) for part in both]
+    pieces = [by(called(draft, cut, {name: part})) for part in both]
     return [Complex(*pair) for pair in zip(*pieces, strict=True)]
 
 
 def moved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """What moves data or adds some up, on either part."""
     args = bind(node, draft.facts)
-    if args.schema.takes("dtype") and args.value("dtype") is not None:
-        raise Refused("it is asked for in a dtype of its own")
     first = args.schema.parameters[0].name
-    both = both_of(only(operands))
-    return Complex(*(by_lowering(draft, node, **{first: part}) for part in both))
+    value = in_wanted_dtype(draft, node, only(operands))
+    rest = {"dtype": None} if args.schema.takes("dtype") else {}
+    return each(value, lambda x: by_lowering(draft, node, **{first: x}, **rest))
+
+
+def in_wanted_dtype(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """The value in the complex dtype that a node asks for, or in its own.
+
+    Raises:
+        Refused: It asks for a real one.
+    """
+    args = bind(node, draft.facts)
+    told = args.value("dtype") if args.schema.takes("dtype") else None
+    if told is None:
+        return value
+    kind = PARTS.get(COMPLEX_TYPES.get(int(told), 0), 0)
+    if not kind:
+        raise Refused("it is asked for in a dtype that is not complex")
+    return each(value, lambda x: parts.cast(draft, x, kind))
 
 
 def adjoint(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
@@ -160,6 +200,14 @@ def in_standard(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     value = only(operands)
     made = (draft.op(node.op, p, *node.inputs[1:], **node.attrs) for p in both_of(value))
     return Complex(*made)
+
+
+def differences(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`diff`, with what stands before it or behind it."""
+    given = bind(node, draft.facts).given
+    names = [name for name in ("self", "prepend", "append") if given.get(name) is not None]
+    both = [dict(zip(names, some, strict=True)) for some in _pairs(draft, operands)]
+    return Complex(*(by_lowering(draft, node, **some) for some in both))
 
 
 def end_to_end(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
@@ -267,7 +315,7 @@ def linear(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 
 
 def added_product(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`addmm`, `baddbmm`, `addr`: beta times the first, alpha times the product of the others."""
+    """`addmm` and kin: beta times the first, alpha times the product of the others."""
     args, (first, a, b) = bind(node, draft.facts), operands
 
     def outer(p: gs.Tensor, q: gs.Tensor) -> gs.Tensor:
@@ -277,7 +325,11 @@ def added_product(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
         return made
 
     by = outer if node.op == "addr" else partial(draft.op, "MatMul")
-    found = scaled(draft, linear_in_both(draft, a, b, by), args.value("alpha"))
+    made = linear_in_both(draft, a, b, by)
+    if node.op == "addbmm":
+        batches = draft.constant(np.array([0]), "axes")
+        made = each(made, lambda x: draft.op("ReduceSum", x, batches, keepdims=0))
+    found = scaled(draft, made, args.value("alpha"))
     return plus(draft, found, scaled(draft, first, args.value("beta")))
 
 
@@ -307,63 +359,6 @@ def linear_in_both(
     b = certain(b)
     factor = as_factor(draft, a, b.real)
     return Complex(*(by(factor, part) for part in both_of(b)))
-
-
-# ---------------------------------------------------------------------- systems of equations
-
-
-def solved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`linalg_solve`, as [[P, -Q], [Q, P]] [x; y] = [r; s] of A = P + iQ and B = r + is."""
-    args = bind(node, draft.facts)
-    a, b = operands
-    like = a if isinstance(a, Complex) else certain(b)
-    a, b = alike(draft, as_complex(draft, a, like)), alike(draft, as_complex(draft, b, like))
-    rank = parts.rank_of(draft, a.real)
-    if parts.rank_of(draft, b.real) != rank or rank < 2:
-        raise Refused("its right side is not as many matrices as its left side")
-    if args.schema.takes("left") and not args.value("left"):
-        raise Refused("its complex matrices stand on the right")
-    right = draft.op("Concat", *both_of(b), axis=rank - 2)
-    return _halves(draft, by_lowering(draft, node, A=_block(draft, a), B=right), a)
-
-
-def inverted(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`linalg_inv` and `inverse`: the first columns of the inverse of the block matrix."""
-    name = bind(node, draft.facts).schema.parameters[0].name
-    value = only(operands)
-    whole = by_lowering(draft, node, **{name: _block(draft, value)})
-    rank, side = parts.rank_of(draft, value.real), _side(draft, value)
-    first = _cut(draft, whole, rank - 1, 0, side)
-    return _halves(draft, first, value)
-
-
-def _block(draft: Draft, value: Complex) -> gs.Tensor:
-    """[[P, -Q], [Q, P]] of P + iQ."""
-    real, imaginary = both_of(value)
-    rank = parts.rank_of(draft, real)
-    above = draft.op("Concat", real, draft.op("Neg", imaginary), axis=rank - 1)
-    below = draft.op("Concat", imaginary, real, axis=rank - 1)
-    return draft.op("Concat", above, below, axis=rank - 2)
-
-
-def _halves(draft: Draft, both: gs.Tensor, value: Complex) -> Complex:
-    """The upper half of the rows, and the lower one."""
-    rank, side = parts.rank_of(draft, value.real), _side(draft, value)
-    return Complex(
-        _cut(draft, both, rank - 2, 0, side), _cut(draft, both, rank - 2, side, 2 * side)
-    )
-
-
-def _side(draft: Draft, value: Complex) -> int:
-    shape = draft.facts.of(value.real).shape
-    if not shape or not isinstance(shape[-1], int):
-        raise Refused("the size of its complex matrices is known at run time only")
-    return shape[-1]
-
-
-def _cut(draft: Draft, x: gs.Tensor, axis: int, start: int, end: int) -> gs.Tensor:
-    bounds = (draft.constant(np.array([n]), "bound") for n in (start, end, axis))
-    return draft.op("Slice", x, *bounds)
 
 
 def of_matrices(draft: Draft, node: gs.Node, operands: Operands) -> Complex:

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
 from surgeon.builders import parts
+from surgeon.builders.aten_math.ordered import scan
+from surgeon.builders.aten_math.work import Work
 from surgeon.builders.aten_nn import complex_moves as moves
-from surgeon.builders.aten_nn.complex_arithmetic import Operands, Value, both_of, only, times
+from surgeon.builders.aten_nn.complex_arithmetic import (
+    Operands,
+    Value,
+    alike,
+    both_of,
+    certain,
+    number_like,
+    only,
+    plus,
+    times,
+)
 from surgeon.builders.aten_nn.transforms import Complex
 from surgeon.builders.bench import Bench
 from surgeon.builders.contraction import contract, parse
 from surgeon.rewrite import Draft, Refused
 
-_MOST_FACTORS = 16  # a product is so many nodes
+_MOST_POWERS = 16  # a product is so many nodes
 
 
 def multiplied(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`prod`, over an axis of few elements or over all."""
-    args, value = bind(node, draft.facts), only(operands)
-    _refuse_dtype(draft, node)
+    """`prod`, over an axis or over all."""
+    args = bind(node, draft.facts)
+    value = moves.in_wanted_dtype(draft, node, only(operands))
     named = args.schema.takes("dim")
     if named and parts.rank_of(draft, value.real) == 0:
         return value
@@ -28,43 +43,80 @@ def multiplied(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
         flat = draft.constant(np.array([-1]), "flat")
         value = Complex(*(draft.op("Reshape", part, flat) for part in both_of(value)))
     axis = int(args.value("dim")) % parts.rank_of(draft, value.real) if named else 0
-    found, *factors = _along(draft, value, axis, keeps=bool(named and args.value("keepdim")))
-    for factor in factors:
-        found = times(draft, found, factor)
-    return found
+    whole = _multiplied(draft, value, axis)
+    if named and args.value("keepdim"):
+        return whole
+    return moves.each(whole, lambda x: parts.squeeze(draft, x, axis))
+
+
+def _multiplied(draft: Draft, value: Complex, axis: int) -> Complex:
+    """One half of an axis times the other, until there is one value; it stays as an axis of 1."""
+    shape = draft.facts.of(value.real).shape
+    length = None if shape is None else shape[axis]
+    if not isinstance(length, int) or length < 1:
+        raise Refused("how many complex values it multiplies is not known")
+    while length > 1:
+        half = length // 2
+        first, second, rest = (
+            _cut(draft, value, axis, start, end)
+            for start, end in ((0, half), (half, 2 * half), (2 * half, length))
+        )
+        value = times(draft, first, second)
+        if length % 2:
+            pairs = zip(both_of(value), both_of(rest), strict=True)
+            value = Complex(*(draft.op("Concat", *pair, axis=axis) for pair in pairs))
+        length = half + length % 2
+    return value
+
+
+def _cut(draft: Draft, value: Complex, axis: int, start: int, end: int) -> Complex:
+    bounds = [draft.constant(np.array([n]), "bound") for n in (start, end, axis)]
+    return moves.each(value, lambda x: draft.op("Slice", x, *bounds))
 
 
 def cumulated(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
-    """`cumprod`, along an axis of few elements."""
-    value = only(operands)
-    _refuse_dtype(draft, node)
+    """`cumprod`, in as many steps as its axis has doublings."""
+    value = moves.in_wanted_dtype(draft, node, only(operands))
     rank = parts.rank_of(draft, value.real)
     if rank == 0:
         return value
     axis = int(bind(node, draft.facts).value("dim")) % rank
-    found = _along(draft, value, axis, keeps=True)
-    for place in range(1, len(found)):
-        found[place] = times(draft, found[place - 1], found[place])
-    pairs = zip(*(both_of(one) for one in found), strict=True)
-    return Complex(*(draft.op("Concat", *some, axis=axis) for some in pairs))
+
+    def together(a: Sequence[gs.Tensor], b: Sequence[gs.Tensor]) -> Sequence[gs.Tensor]:
+        return both_of(times(draft, Complex(*a), Complex(*b)))
+
+    return Complex(*scan(Work(draft, node), both_of(value), axis, together))
 
 
-def _refuse_dtype(draft: Draft, node: gs.Node) -> None:
-    if bind(node, draft.facts).value("dtype") is not None:
-        raise Refused("it is asked for in a dtype of its own")
+def chained(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`linalg_multi_dot` and `chain_matmul`, from the first to the last."""
+    found, *rest = operands
+    for other in rest:
+        if isinstance(found, Complex) or isinstance(other, Complex):
+            found = moves.linear_in_both(draft, found, other, partial(draft.op, "MatMul"))
+        else:
+            found = draft.op("MatMul", found, other)
+    return certain(found)
 
 
-def _along(draft: Draft, value: Complex, axis: int, *, keeps: bool) -> list[Complex]:
-    """The values along an axis, each with that axis or without."""
+def powers(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`vander` and `linalg_vander`: few powers of each element, by products."""
+    args, value = bind(node, draft.facts), only(operands)
+    if parts.rank_of(draft, value.real) == 0:
+        value = moves.each(value, lambda x: parts.unsqueeze(draft, x, 0))
     shape = draft.facts.of(value.real).shape
-    length = None if shape is None else shape[axis]
-    if not isinstance(length, int) or not 1 <= length <= _MOST_FACTORS:
-        raise Refused("how many complex values it multiplies is not known, or they are many")
-    places = [draft.constant(np.array([n] if keeps else n), "place") for n in range(length)]
-    return [
-        Complex(*(draft.op("Gather", part, place, axis=axis) for part in both_of(value)))
-        for place in places
-    ]
+    count = args.value("N") if args.has("N") else shape[-1] if shape else None
+    if not isinstance(count, int) or not 1 <= count <= _MOST_POWERS:
+        raise Refused("how many powers of complex values it has is not known, or they are many")
+    rank = parts.rank_of(draft, value.real)
+    column = moves.each(value, lambda x: parts.unsqueeze(draft, x, rank))
+    one, none = (number_like(draft, value, n) for n in (1, 0))
+    found = [alike(draft, Complex(draft.op("Add", draft.op("Mul", column.real, none), one), none))]
+    while len(found) < count:
+        found.append(times(draft, found[-1], column))
+    rising = node.op == "linalg_vander" or bool(args.value("increasing"))
+    pairs = zip(*(both_of(one) for one in (found if rising else found[::-1])), strict=True)
+    return Complex(*(draft.op("Concat", *some, axis=rank) for some in pairs))
 
 
 # --------------------------------------------------------------------------------- side by side
@@ -91,6 +143,15 @@ def contracted(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
         return only([value])
     bench, both = Bench(draft), both_of(only([value]))
     return Complex(*(contract(bench, [part], [labels], wanted) for part in both))
+
+
+def of_two_and_weight(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`bilinear` (input1, input2, weight, bias), of which any may be real."""
+    first, second, weight, *bias = operands
+    lots = [f"lot{i}" for i in range(parts.rank_of(draft, _real(first)) - 1)]
+    half = _pair(draft, (first, weight), ([*lots, "i"], ["o", "i", "j"]), [*lots, "o", "j"])
+    found = _pair(draft, (half, second), ([*lots, "o", "j"], [*lots, "j"]), [*lots, "o"])
+    return plus(draft, found, bias[0]) if bias else certain(found)
 
 
 def _pair(

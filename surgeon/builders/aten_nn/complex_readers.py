@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
+from surgeon.builders import parts
 from surgeon.builders.aten_linalg import rotations, unitary
 from surgeon.builders.aten_linalg.unitary import Parts
 from surgeon.builders.aten_linalg.vectors import require_inner
@@ -25,15 +27,23 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     size,
 )
 from surgeon.builders.aten_nn.complex_functions import angle
-from surgeon.builders.aten_nn.complex_matrices import OF_HERMITIAN, OF_SVD, values
-from surgeon.builders.aten_nn.complexes import complex_of, is_complex, is_real
+from surgeon.builders.aten_nn.complex_matrices import (
+    OF_HERMITIAN,
+    OF_SVD,
+    condition,
+    norm,
+    rank_of_matrices,
+    values,
+)
+from surgeon.builders.aten_nn.complex_moments import together
+from surgeon.builders.aten_nn.complexes import CASTS, complex_of, is_complex, is_real, real_dtype
 from surgeon.builders.aten_nn.transforms import Complex
-from surgeon.builders.aten_shape.call import Call
+from surgeon.builders.aten_shape.call import TYPE, Call
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _JOINED = {"isnan": "Or", "isinf": "Or", "isfinite": "And"}
-_ASKED = ("any", "all", "nonzero", "argwhere", "count_nonzero", "logical_not")
+_ASKED = ("any", "all", "nonzero", "argwhere", "count_nonzero", "logical_not", "nonzero_static")
 _COMPARED = ("eq", "ne")
 _AGREEING = ("isclose", "allclose", "equal")
 _SPREADS = ("var", "std")
@@ -49,7 +59,7 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
         return _compared(draft, node)
     if node.op in _COMBINED:
         return _combined(draft, node)
-    if node.op in ("dist", "l1_loss"):
+    if node.op in ("dist", "l1_loss", "pairwise_distance"):
         return _distance(draft, node)
     if not is_complex(draft, first) and is_real(draft, first):
         if node.op == "real":
@@ -59,17 +69,25 @@ def real_of_complex(draft: Draft, match: Match) -> Any:
 
 
 def _norm(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
-    """A norm that depends on the magnitudes alone."""
+    """A norm that depends on the magnitudes alone, or on the singular values."""
     args = bind(node, draft.facts)
     named = next((name for name in ("p", "ord") if args.schema.takes(name)), None)
-    order = None if named is None else args.value(named)
-    if order == "nuc" or (node.op == "linalg_norm" and order not in (None, "fro")):
-        raise Refused(f"the norm `{order}` of complex matrices has no form here")
+    order = "nuc" if node.op == "nuclear_norm" else None if named is None else args.value(named)
+    rank = parts.rank_of(draft, value.real)
+    dims = args.value("dim") if args.schema.takes("dim") else None
+    over = (
+        list(range(rank)) if dims is None or not rank else [int(d) % rank for d in np.ravel(dims)]
+    )
+    if node.op in ("linalg_matrix_norm", "nuclear_norm") and dims is None:
+        over = over[-2:]
+    of_matrices = node.op in ("linalg_matrix_norm", "linalg_norm") and len(over) == 2
+    if order == "nuc" or (of_matrices and order in (2, -2)):
+        return norm(draft, node, value, order, over)
     return moves.by_lowering(draft, node, self=size(draft, value))
 
 
 def _distance(draft: Draft, node: gs.Node) -> gs.Tensor:
-    """`dist` and `l1_loss`, of which one side may be real: of the magnitudes of the difference."""
+    """`dist` and kin, of which one side may be real: of the magnitudes of the difference."""
     args = bind(node, draft.facts)
     first, second = (p.name for p in args.schema.parameters[:2])
     sides = [args.tensor(name) for name in (first, second)]
@@ -77,16 +95,19 @@ def _distance(draft: Draft, node: gs.Node) -> gs.Tensor:
     if not any(isinstance(value, Complex) for value in values):
         raise Refused("its inputs are not known to be complex")
     apart = plus(draft, *in_one_precision(draft, *values), "Sub")
+    rest: dict[str, gs.Tensor] = {}
+    if args.schema.takes("eps"):  # it is no length, and is added before there is one
+        apart = plus(draft, apart, number_like(draft, apart, float(args.value("eps"))))
+        rest = {"eps": draft.constant(np.array(0.0), "eps")}
     far = size(draft, apart)
-    return moves.by_lowering(draft, node, **{first: far, second: number_like(draft, apart, 0)})
+    nothing = number_like(draft, apart, 0)
+    return moves.by_lowering(draft, node, **{first: far, second: nothing, **rest})
 
 
 def _spread(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
     """`var` and `std`: the variances of both parts added up."""
     both = [moves.by_lowering(draft, node, self=part) for part in both_of(value)]
-    if node.op == "var":
-        return draft.op("Add", *both)
-    return draft.op("Sqrt", draft.op("Add", *(draft.op("Mul", one, one) for one in both)))
+    return together(draft, node.op, both)
 
 
 def _either(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
@@ -121,6 +142,17 @@ def _combined(draft: Draft, node: gs.Node) -> gs.Tensor:
     if not found:
         raise Refused("its inputs are not known to be complex")
     return moves.by_lowering(draft, node, **found)
+
+
+def _as_real(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
+    """`Cast`, `to`, `_to_copy` and `type_as` in a real dtype: of the real part alone.
+
+    As booleans it is what is not 0.
+    """
+    kind = real_dtype(draft, node)
+    if kind == TYPE.BOOL:
+        return _there(draft, value)
+    return parts.cast(draft, value.real, kind)
 
 
 def _is_real(draft: Draft, node: gs.Node, value: Complex) -> gs.Tensor:
@@ -160,14 +192,15 @@ def _agreeing(draft: Draft, node: gs.Node, a: Complex, b: Complex) -> gs.Tensor:
             raise Refused("its inputs are not proven to be of one shape")
         return everywhere(work, found)
     args = bind(node, draft.facts)
-    if args.value("equal_nan"):
-        raise Refused("it takes complex values that are no numbers as near")
     rtol, atol = (number_like(draft, a, float(args.value(name))) for name in ("rtol", "atol"))
     room = draft.op("Add", draft.op("Mul", size(draft, b), rtol), atol)
     apart = size(draft, plus(draft, a, b, "Sub"))
     finite = draft.op("Less", apart, number_like(draft, a, math.inf))
     near = draft.op("And", work.less(apart, room, or_equal=True), finite)
     near = draft.op("Or", found, near)
+    if args.value("equal_nan"):
+        broken = (draft.op("Or", *map(work.is_nan, both_of(value))) for value in (a, b))
+        near = draft.op("Or", near, draft.op("And", *broken))
     return near if node.op == "isclose" else everywhere(work, near)
 
 
@@ -179,10 +212,14 @@ _READERS: Mapping[str, Callable[[Draft, gs.Node, Complex], Any]] = {
     "angle": angle,
     "isreal": _is_real,
     **dict.fromkeys(("linalg_vector_norm", "linalg_norm", "norm", "frobenius_norm"), _norm),
+    **dict.fromkeys(("linalg_matrix_norm", "nuclear_norm"), _norm),
     **dict.fromkeys(_SPREADS, _spread),
     **dict.fromkeys(_JOINED, _either),
     **dict.fromkeys(_ASKED, _asked),
     **dict.fromkeys(_OF_MATRICES, values),
+    "linalg_cond": condition,
+    **dict.fromkeys(("linalg_matrix_rank", "matrix_rank"), rank_of_matrices),
+    **dict.fromkeys(CASTS, _as_real),
 }
 
 
@@ -195,6 +232,15 @@ def shape_of_complex(draft: Draft, match: Match) -> Any:
     if node.domain != "aten":
         return draft.op(node.op, part, **node.attrs)
     return moves.by_lowering(draft, node, self=part)
+
+
+def shaped_as_complex(draft: Draft, match: Match) -> Any:
+    """`view_as` and kin: a real value in the shape of a complex one that the graph makes."""
+    node = match.root
+    x, other = node.inputs[:2]
+    if is_real(draft, other) or not is_complex(draft, other) or is_complex(draft, x):
+        raise Refused("its input is complex, or what it is brought into the shape of is not")
+    return moves.by_lowering(draft, node, other=complex_of(draft, other).real)
 
 
 def eigenvectors_of_complex(draft: Draft, match: Match) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,82 +11,23 @@ import onnx_graphsurgeon as gs
 from surgeon.arguments import bind, maker_of_list
 from surgeon.builders import parts
 from surgeon.builders.aten_nn import complex_arithmetic as arithmetic
+from surgeon.builders.aten_nn import complex_elimination as elimination
 from surgeon.builders.aten_nn import complex_functions as functions
 from surgeon.builders.aten_nn import complex_inverses as inverses
 from surgeon.builders.aten_nn import complex_matrices as matrices
+from surgeon.builders.aten_nn import complex_moments as moments
 from surgeon.builders.aten_nn import complex_moves as moves
+from surgeon.builders.aten_nn import complex_names as names
 from surgeon.builders.aten_nn import complex_products as products
+from surgeon.builders.aten_nn import complex_sums as sums
+from surgeon.builders.aten_nn import complex_systems as systems
 from surgeon.builders.aten_nn.complex_arithmetic import Operands, both_of, only
 from surgeon.builders.aten_nn.frames import frames_of
 from surgeon.builders.aten_nn.overlaps import signal_of
 from surgeon.builders.aten_nn.transforms import Complex, axes_of, norm_of, transform
-from surgeon.builders.scalar_types import COMPLEX_TYPES, PARTS, number_of
+from surgeon.builders.scalar_types import COMPLEX_TYPES, PARTS, SCALAR_TYPES, number_of
 from surgeon.links import maker_of
 from surgeon.rewrite import Draft, Refused
-
-_CONJUGATES = ("conj", "_conj", "conj_physical", "_conj_physical")
-_SUMS = ("add", "sub", "subtract", "rsub", "Add", "Sub")
-_PRODUCTS, _QUOTIENTS = ("mul", "multiply", "Mul"), ("div", "divide", "true_divide", "Div")
-_POWERS = ("pow", "Pow", "float_power")
-_TWO_SIDED = (*_SUMS, *_PRODUCTS, *_QUOTIENTS, *_POWERS)
-_PADS = ("pad", "constant_pad_nd")
-_SAME = tuple("resolve_conj resolve_neg clone contiguous detach alias positive Identity".split())
-_SINGLE = ("fft_fft", "fft_ifft", "fft_rfft", "fft_ihfft")
-_KINDS = ("fft", "ifft", "rfft", "ihfft")
-_SEVERAL = tuple(f"fft_{kind}{n}" for kind in _KINDS for n in ("2", "n"))
-_FRAMED = ("stft", "istft")
-_NAMED = ("_fft_r2c", "_fft_c2c")
-# What puts elements elsewhere, or adds some up: the same on either part.
-_STANDARD = tuple(
-    "Reshape Transpose Unsqueeze Squeeze Slice Gather GatherElements Expand Flatten Tile "
-    "ReduceSum ReduceMean CumSum Trilu".split()
-)
-_MOVES = tuple(
-    "view reshape _unsafe_view view_as flatten unflatten permute transpose swapaxes swapdims "
-    "movedim moveaxis t numpy_T mT unsqueeze squeeze expand expand_as broadcast_to repeat tile "
-    "repeat_interleave select slice narrow flip fliplr flipud roll rot90 unfold "
-    "fft_fftshift fft_ifftshift "
-    "index index_select masked_select gather take take_along_dim tril triu diag diagonal "
-    "linalg_diagonal diag_embed trace diff sum mean cumsum nan_to_num "
-    "trapezoid cumulative_trapezoid "
-    "atleast_1d atleast_2d atleast_3d".split()
-)
-_SPLITS = (
-    *("split", "split_with_sizes", "split_copy", "chunk", "unbind", "tensor_split"),
-    *("hsplit", "vsplit", "dsplit", "Split"),
-)
-_ADJOINTS = ("adjoint", "mH", "matrix_H")
-_JOINS = (
-    *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "row_stack", "dstack"),
-    *("column_stack", "block_diag"),
-)
-_MATRICES = ("matmul", "mm", "bmm", "mv", "MatMul", "Einsum")
-_BILINEAR = (
-    *("einsum", "outer", "ger", "dot", "vdot", "inner", "tensordot", "kron", "linalg_vecdot"),
-    *("cross", "linalg_cross"),
-)
-_INVERSES = ("linalg_inv", "inverse")
-# The arguments that may be complex, where they are others than the first.
-_OPERANDS: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys((*_JOINS, *moves.BROADCASTS), ("tensors",)),
-    "where": ("self", "other"),
-    **dict.fromkeys(("masked_fill", *moves.WRITES), ("self", *moves.WRITTEN)),
-    "linear": ("input", "weight", "bias"),
-    "addmm": ("self", "mat1", "mat2"),
-    "baddbmm": ("self", "batch1", "batch2"),
-    "addr": ("self", "vec1", "vec2"),
-    **dict.fromkeys(("addcmul", "addcdiv"), ("self", "tensor1", "tensor2")),
-    "lerp": ("self", "end", "weight"),
-    "linalg_solve": ("A", "B"),
-    "einsum": ("tensors",),
-}
-# Where they are among the inputs of a node whose arguments have no names.
-_FIRST, _BOTH = slice(1), slice(2)
-_PLACES: Mapping[str, slice] = {
-    **dict.fromkeys((*_TWO_SIDED, *_MATRICES, *_BILINEAR), _BOTH),
-    **dict.fromkeys(("Concat", "MatMul", "Einsum"), slice(None)),
-    "Where": slice(1, None),
-}
 
 
 def is_complex(draft: Draft, tensor: gs.Tensor) -> bool:
@@ -113,10 +54,10 @@ def complex_of(draft: Draft, tensor: gs.Tensor) -> Complex:
     known: dict[int, Complex] = draft.findings.setdefault("parts", {})
     for at in _operands_first(tensor, behind, known):
         node = _known_maker(at)
-        several = node is not None and node.op in (*_SPLITS, *moves.UNPACKING)
+        several = node is not None and node.op in (*names.SPLITS, *moves.UNPACKING)
         if node is not None and several and maker_of_list(at) is None:
             operands = _operands(draft, at)
-            made = moves.split(draft, node, operands) if node.op in _SPLITS else operands
+            made = moves.split(draft, node, operands) if node.op in names.SPLITS else operands
             known.update(zip(map(id, node.outputs), made, strict=True))
         else:
             known[id(at)] = _parts_of(draft, at)
@@ -167,7 +108,7 @@ def _is_made(draft: Draft, tensor: gs.Tensor) -> bool:
 
 
 def _gives_complex(draft: Draft, node: gs.Node) -> bool:
-    if node.op in _FRAMED:
+    if node.op in names.FRAMED:
         return arithmetic.gives_complex(draft, node)
     return node.op not in _OF_A_DTYPE or bool(_dtype_of_parts(draft, node))
 
@@ -180,20 +121,22 @@ def _constant(draft: Draft, tensor: gs.Tensor) -> Any:
 def _followed(draft: Draft, tensor: gs.Tensor) -> list[gs.Tensor]:
     """The operands of its node that may be complex, where it is so if one of them is."""
     node = _known_maker(tensor)
-    if node is None or not (node.op in _FOLLOWS or node.op in _SPLITS or _cut_before(node)):
+    if node is None or not (node.op in _FOLLOWS or node.op in names.SPLITS or _cut_before(node)):
+        return []
+    if node.op in names.WITH_INFO and tensor is not node.outputs[0]:
         return []
     if (cut := _cut_before(node)) is not None:
         if cut.op not in moves.BROADCASTS:
             return list(cut.inputs[:1])
         node = cut
-    names = _OPERANDS.get(node.op)
-    if names is None or node.domain != "aten":
-        return list(node.inputs[_PLACES.get(node.op, _FIRST)])
+    named = names.OPERANDS.get(node.op)
+    if named is None or node.domain != "aten":
+        return list(node.inputs[names.PLACES.get(node.op, names.FIRST)])
     try:
         given = bind(node, draft.facts).given
     except Refused:
         return []
-    found = [given.get(name) for name in names]
+    found = [given.get(name) for name in named]
     return [t for one in found for t in (one if isinstance(one, list) else [one]) if t is not None]
 
 
@@ -204,16 +147,20 @@ def _operands(draft: Draft, tensor: gs.Tensor) -> list[Complex | gs.Tensor]:
             complex_of(draft, t) if is_complex(draft, t) else t for t in _followed(draft, tensor)
         ]
         return moves.listed(draft, node, cut, operands)
-    behind = [_real_behind(draft, t) for t in _followed(draft, tensor)]
+    followed = _followed(draft, tensor)
+    behind = [_real_behind(draft, t) for t in followed]
+    if not any(is_complex(draft, t) for t in behind):
+        behind = followed  # what was made complex is so for what it is of
     return [complex_of(draft, t) if is_complex(draft, t) else t for t in behind]
 
 
 def _cut_before(node: gs.Node) -> gs.Node | None:
     """The operator that cuts a value into the list whose elements a node is of."""
-    if not node.inputs or node.op not in (*moves.UNPACKING, *moves.PLACES, *_JOINS):
+    if not node.inputs or node.op not in (*moves.UNPACKING, *moves.PLACES, *names.JOINS):
         return None
     cut = maker_of_list(node.inputs[0])
-    return cut if cut is not None and cut.op in (*_SPLITS, *moves.BROADCASTS) else None
+    lists = (*names.SPLITS, *moves.BROADCASTS, *moves.SLOPES)
+    return cut if cut is not None and cut.op in lists else None
 
 
 def _real_behind(draft: Draft, tensor: gs.Tensor) -> gs.Tensor:
@@ -233,6 +180,14 @@ def _padded(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     if args.has("value") and args.value("value") != 0:
         raise Refused("it is padded with a number, which the imaginary part is not")
     return moves.moved(draft, node, operands)
+
+
+def _shaped(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """Both parts in the shape of another value, which may be complex too."""
+    other = bind(node, draft.facts).tensor("other")
+    like = complex_of(draft, other).real if is_complex(draft, other) else other
+    both = both_of(only(operands))
+    return Complex(*(moves.by_lowering(draft, node, self=part, other=like) for part in both))
 
 
 # --------------------------------------------------------------------------------- transforms
@@ -289,9 +244,9 @@ def _short_time(draft: Draft, node: gs.Node) -> Complex:
 
 # ------------------------------------------------------------------- values of a complex dtype
 
-_FILLS = ("zeros", "ones", "full")
-_CASTS = ("Cast", "to", "_to_copy")
-_OF_A_DTYPE = (*_CASTS, *_FILLS)
+_FILLS = ("zeros", "ones", "full", "eye")
+CASTS = ("Cast", "to", "_to_copy")
+_OF_A_DTYPE = (*CASTS, *_FILLS)
 
 
 def _dtype_of_parts(draft: Draft, node: gs.Node) -> int:
@@ -304,6 +259,22 @@ def _dtype_of_parts(draft: Draft, node: gs.Node) -> int:
     except Refused:
         return 0
     return PARTS.get(COMPLEX_TYPES.get(int(told or 0), 0), 0)
+
+
+def real_dtype(draft: Draft, node: gs.Node) -> int:
+    """ONNX's dtype of what a node makes of a value in a real dtype.
+
+    Raises:
+        Refused: It is complex, or not told.
+    """
+    if node.op == "Cast":
+        kind = int(node.attrs.get("to", 0))
+    else:
+        told = bind(node, draft.facts).value("dtype")
+        kind = SCALAR_TYPES.get(-1 if told is None else int(told), 0)
+    if not kind or kind in PARTS:
+        raise Refused("it is no cast of a complex value to a real one")
+    return kind
 
 
 def _typed(draft: Draft, node: gs.Node) -> Complex:
@@ -337,44 +308,60 @@ _MADE: Mapping[str, Callable[[Draft, gs.Node], Complex]] = {
     "view_as_complex": arithmetic.viewed,
     "complex": arithmetic.joined,
     "polar": arithmetic.polar,
-    **dict.fromkeys(_FRAMED, _short_time),
-    **dict.fromkeys(_CASTS, _typed),
+    **dict.fromkeys(names.FRAMED, _short_time),
+    **dict.fromkeys(CASTS, _typed),
     **dict.fromkeys(_FILLS, _filled),
-    **dict.fromkeys((*_SINGLE, *_SEVERAL), _transform),
-    **dict.fromkeys(_NAMED, _named_transform),
+    **dict.fromkeys((*names.SINGLE, *names.SEVERAL), _transform),
+    **dict.fromkeys(names.NAMED, _named_transform),
 }
 _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
-    **dict.fromkeys(_SAME, moves.same),
-    **dict.fromkeys(_CONJUGATES, arithmetic.conjugate),
+    **dict.fromkeys(names.SAME, moves.same),
+    **dict.fromkeys(names.CONJUGATES, arithmetic.conjugate),
     **dict.fromkeys(("neg", "negative", "Neg"), arithmetic.negative),
-    **dict.fromkeys(_SUMS, arithmetic.added),
-    **dict.fromkeys(_PRODUCTS, arithmetic.product),
-    **dict.fromkeys(_QUOTIENTS, arithmetic.quotient),
+    **dict.fromkeys(names.SUMS, arithmetic.added),
+    **dict.fromkeys(names.PRODUCTS, arithmetic.product),
+    **dict.fromkeys(names.QUOTIENTS, arithmetic.quotient),
     **dict.fromkeys(functions.FUNCTIONS, functions.function),
     **dict.fromkeys(inverses.FUNCTIONS, inverses.inverse),
-    **dict.fromkeys(_POWERS, inverses.power),
+    **dict.fromkeys(names.POWERS, inverses.power),
+    "ldexp": functions.scaled_by_power,
     "logsumexp": inverses.logarithm_of_sum,
-    **dict.fromkeys(_MOVES, moves.moved),
-    **dict.fromkeys(_ADJOINTS, moves.adjoint),
+    "logaddexp": sums.log_added,
+    "logcumsumexp": sums.log_cumulated,
+    "cov": moments.covariance,
+    "corrcoef": moments.correlation,
+    "renorm": moments.bounded,
+    **dict.fromkeys(names.MOVES, moves.moved),
+    **dict.fromkeys(names.LIKE_ANOTHER, _shaped),
+    **dict.fromkeys(names.ADJOINTS, moves.adjoint),
     "prod": products.multiplied,
     "cumprod": products.cumulated,
-    **dict.fromkeys(_JOINS, moves.joined),
+    **dict.fromkeys(names.JOINS, moves.joined),
     **dict.fromkeys(("where", "Where", "masked_fill"), moves.chosen),
     **dict.fromkeys(moves.WRITES, moves.written),
     **dict.fromkeys(("zeros_like", "ones_like", "full_like"), moves.filled),
     **dict.fromkeys(("new_zeros", "new_ones", "new_full"), moves.filled),
-    **dict.fromkeys(_PADS, _padded),
+    **dict.fromkeys(names.PADS, _padded),
     **dict.fromkeys(("to", "_to_copy"), _kept),
-    **dict.fromkeys(_STANDARD, moves.in_standard),
-    **dict.fromkeys(_MATRICES, moves.of_matrices),
-    **dict.fromkeys(_BILINEAR, moves.bilinear),
+    **dict.fromkeys(names.STANDARD, moves.in_standard),
+    **dict.fromkeys(names.MATRICES, moves.of_matrices),
+    **dict.fromkeys(names.BILINEAR, moves.bilinear),
     **dict.fromkeys(("einsum", "Einsum"), products.contracted),
     "linear": moves.linear,
-    **dict.fromkeys(("addmm", "baddbmm", "addr"), moves.added_product),
+    "bilinear": products.of_two_and_weight,
+    **dict.fromkeys(("addmm", "baddbmm", "addr", "addmv", "addbmm"), moves.added_product),
     **dict.fromkeys(("addcmul", "addcdiv"), moves.added_elements),
     "lerp": moves.between,
-    "linalg_solve": moves.solved,
-    **dict.fromkeys(_INVERSES, moves.inverted),
+    **dict.fromkeys(("linalg_solve", "linalg_solve_ex"), systems.solved),
+    "linalg_lstsq": systems.nearest,
+    "diff": moves.differences,
+    "linalg_solve_triangular": systems.by_triangle,
+    **dict.fromkeys(("cholesky_solve", "cholesky_inverse"), systems.by_factor),
+    **dict.fromkeys(names.OF_BLOCKS, systems.inverted),
+    **dict.fromkeys(("det", "linalg_det"), elimination.determinant),
+    "logdet": elimination.log_determinant,
+    **dict.fromkeys(names.CHAINS, products.chained),
+    **dict.fromkeys(("vander", "linalg_vander"), products.powers),
     **dict.fromkeys(("linalg_cholesky", "linalg_cholesky_ex", "cholesky"), matrices.factor),
     **dict.fromkeys(("linalg_pinv", "pinverse"), matrices.pseudo_inverse),
     "Concat": moves.end_to_end,

@@ -17,6 +17,7 @@ from surgeon.arguments import bind
 from surgeon.builders import parts
 from surgeon.builders.bench import TYPE, Bench, Size
 from surgeon.builders.windows import digit_of
+from surgeon.facts.kinds import FLOATS, HALVES
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -27,8 +28,10 @@ def fractional_max_pool(draft: Draft, match: Match) -> Any:
     spatial = digit_of(match.root.op)
     x, samples = args.tensor("self"), args.tensor("random_samples")
     dtype = c.dtype(x)
-    if dtype not in (TYPE.FLOAT, TYPE.DOUBLE) or c.dtype(samples) != dtype:
-        raise Refused("its windows are placed in single or double precision alone, as its input is")
+    if dtype not in FLOATS or c.dtype(samples) != dtype:
+        raise Refused(
+            "its windows are placed in the dtype of its input, and its samples have another"
+        )
     if dtype == TYPE.DOUBLE and c.opset < 11:
         raise Refused("`ArgMax` in double precision needs opset 11")
     kernel = parts.per_axis(args.value("kernel_size"), spatial, "kernel_size")
@@ -43,12 +46,14 @@ def fractional_max_pool(draft: Draft, match: Match) -> Any:
     if c.size(samples, 0) != sizes[0]:  # PyTorch takes samples for more images than there are
         samples = c.slice(samples, 0, 0, sizes[0])
     samples = c.reshape(samples, [lots, spatial])
+    if dtype in HALVES:  # each of their elements is one of single precision
+        x = c.cast(x, TYPE.FLOAT)
     places = _places(c, samples, sizes[2:], kernel, outs)
     area = [int(np.prod(outs)), int(np.prod(kernel))]
     places = c.reshape(places, [lots, *area])
     values, found = _largest(c, x, places, area[1], lots, c.product(sizes[2:]))
     shape = [*(sizes[:2] if batched else sizes[1:2]), *outs]
-    return c.reshape(values, shape), c.reshape(found, shape)
+    return c.reshape(c.cast(values, dtype), shape), c.reshape(found, shape)
 
 
 def _places(
@@ -75,19 +80,29 @@ def _places(
 
 
 def _starts(c: Bench, sample: gs.Tensor, length: Size | int, kernel: int, out: int) -> gs.Tensor:
-    """The first place of each window along an axis, int64[planes, out]."""
+    """The first place of each window along an axis, int64[planes, out].
+
+    Runtimes compute halves in single precision: each result is rounded by casts.
+    """
     if isinstance(length, int) and length < kernel:
         raise Refused(f"windows of {kernel} do not fit into {length}")
-    dtype, span = c.dtype(sample), c.sub(length, kernel)
-    kind = onnx.helper.tensor_dtype_to_np_dtype(dtype).type
-    steps = max(out - 1, 1)
+    own, span = c.dtype(sample), c.sub(length, kernel)
+    dtype = TYPE.FLOAT if own in HALVES else own
+    kind, wide = (onnx.helper.tensor_dtype_to_np_dtype(t).type for t in (own, dtype))
+
+    def rounded(x: gs.Tensor) -> gs.Tensor:
+        return c.cast(c.cast(x, own), dtype)
+
+    sample, steps = c.cast(sample, dtype), np.asarray(max(out - 1, 1)).astype(kind)
     if isinstance(span, int):
-        step = c.number(kind(span) / kind(steps), dtype)
+        step = c.number(float(np.asarray(span).astype(kind) / steps), dtype)
     else:
-        step = c.op("Div", c.cast(span.tensor, dtype), c.number(steps, dtype))
-    numbers = c.draft.constant(np.arange(out).astype(kind), "windows")
-    far = c.cast(c.op("Mul", c.op("Add", numbers, sample), step), TYPE.INT64)
-    starts = c.op("Sub", far, c.cast(c.op("Mul", sample, step), TYPE.INT64))
+        length_of_span = rounded(c.cast(span.tensor, dtype))
+        step = rounded(c.op("Div", length_of_span, c.number(float(steps), dtype)))
+    numbers = c.draft.constant(np.arange(out).astype(kind).astype(wide), "windows")
+    far = rounded(c.op("Mul", rounded(c.op("Add", numbers, sample)), step))
+    starts = c.cast(far, TYPE.INT64)
+    starts = c.op("Sub", starts, c.cast(rounded(c.op("Mul", sample, step)), TYPE.INT64))
     last = c.draft.constant(np.arange(out) == out - 1, "last")
     made: gs.Tensor = c.op("Where", last, c.vector([span]), starts)
     return made

@@ -15,18 +15,19 @@ from surgeon.builders.aten_shape.combining import combined_elements
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
-_BILINEAR, _ZEROS, _BORDER = 0, 0, 1
+_BICUBIC, _NEAREST = 2, 1
+_ZEROS, _REFLECTION = 0, 2
 _FAR = 2.0**30  # a place beyond is none that an index could name
 _FIRST_ELEMENTS = 11  # the opset that gathers element by element
 
 
 class _Side(NamedTuple):
-    """One of the two elements beside a place, along one axis; each [N, points].
+    """One of the two elements beside a place, or the nearest, along one axis; each [N, points].
 
     Attributes:
         index: Which it is, brought inside.
         share: What it has of the value.
-        slope: How its share grows along the axis: -1 or 1.
+        slope: How its share grows along the axis: -1 or 1, and 0 of the nearest.
         there: Whether it lies inside.
     """
 
@@ -37,13 +38,12 @@ class _Side(NamedTuple):
 
 
 def grid_sampler_backward(draft: Draft, match: Match) -> Any:
-    """`aten.grid_sampler_2d_backward` and `3d`, of linear sampling with zeros or borders around."""
+    """`aten.grid_sampler_2d_backward` and `3d`, of linear sampling and of the nearest elements."""
     c = Call(draft, match.root)
     x, grid = c.tensor("input"), c.tensor("grid")
-    if c.integer("interpolation_mode") != _BILINEAR:
-        raise Refused("only linear sampling has its gradient here")
-    if c.integer("padding_mode") not in (_ZEROS, _BORDER):
-        raise Refused("of what is reflected there is no gradient here")
+    mode = c.integer("interpolation_mode")
+    if mode == _BICUBIC:
+        raise Refused("of bicubic sampling there is no gradient here")
     if c.dtype(x) not in (TYPE.FLOAT, TYPE.DOUBLE):
         raise Refused("it is neither of single nor of double precision")
     spatial = c.rank(x) - 2
@@ -53,13 +53,15 @@ def grid_sampler_backward(draft: Draft, match: Match) -> Any:
     for axis in range(spatial):  # the last of the grid counts along the first of the input
         at = c.number(spatial - 1 - axis, TYPE.INT64)
         place, factor = _place(c, c.op("Gather", points, at, axis=2), c.size(x, axis + 2))
-        sides.append(list(_sides(c, place, c.size(x, axis + 2))))
+        sides.append(list(_sides(c, place, c.size(x, axis + 2), nearest=mode == _NEAREST)))
         factors.append(factor)
     corners = list(product(*sides))
     asked = wanted(c) if c.args.schema.takes("output_mask") else [True, True]
     first = _of_input(c, x, behind, corners) if asked[0] else None
     second = None
-    if asked[1]:
+    if asked[1] and mode == _NEAREST:  # which stays so for a while
+        second = c.filled(c.sizes(grid), 0, c.dtype(grid))
+    elif asked[1]:
         slopes = _of_places(c, x, behind, corners)
         turned = [c.op("Mul", *pair) for pair in zip(slopes, factors, strict=True)][::-1]
         joined = c.concat([c.unsqueeze(t, [2]) for t in turned], 2)
@@ -93,16 +95,46 @@ def _place(c: Call, coordinate: gs.Tensor, size: Size | int) -> tuple[gs.Tensor,
     else:
         factor = c.op("Mul", _length(c, size, dtype), half)
         place = c.op("Sub", c.op("Mul", raised, factor), half)
-    if c.integer("padding_mode") == _BORDER:
+    padding = c.integer("padding_mode")
+    if padding == _REFLECTION:
+        place, turned = _reflected(c, place, size)
+        factor = c.op("Mul", turned, factor)
+    if padding != _ZEROS:
         moves = c.op("And", c.op("Less", zero, place), c.op("Less", place, last))
         factor = c.op("Mul", c.cast(moves, dtype), factor)
         place = c.op("Min", c.op("Max", place, zero), last)
     return place, factor
 
 
-def _sides(c: Call, place: gs.Tensor, size: Size | int) -> Iterator[_Side]:
+def _reflected(c: Call, place: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, gs.Tensor]:
+    """The place within, and whether it moves as the one outside does: 1, or else -1."""
+    dtype, corners = c.dtype(place), bool(c.value("align_corners"))
+    one, two = c.number(1, dtype), c.number(2, dtype)
+    low = c.number(0 if corners else -0.5, dtype)
+    # a single element with aligned corners spans nothing: everything is that element
+    span = c.op("Max", _length(c, size, dtype, 1), one) if corners else _length(c, size, dtype)
+    shifted = c.op("Sub", place, low)
+    far = c.op("Abs", shifted)
+    flips = c.op("Floor", c.op("Div", far, span))
+    rest = c.op("Sub", far, c.op("Mul", flips, span))
+    halves = c.op("Floor", c.op("Div", flips, two))
+    back = c.op("Less", c.number(0.5, dtype), c.op("Sub", flips, c.op("Mul", halves, two)))
+    turned = c.op("Xor", back, c.op("Less", shifted, c.number(0, dtype)))
+    inside = c.op("Add", c.where(back, c.op("Sub", span, rest), rest), low)
+    return inside, c.where(turned, c.number(-1, dtype), one)
+
+
+def _sides(
+    c: Call, place: gs.Tensor, size: Size | int, *, nearest: bool = False
+) -> Iterator[_Side]:
     dtype = c.dtype(place)
     zero, one, last = c.number(0, dtype), c.number(1, dtype), _length(c, size, dtype, 1)
+    if nearest:
+        at = c.op("Round", place)
+        outside = c.op("Or", c.op("Less", at, zero), c.op("Less", last, at))
+        there = c.cast(c.op("Not", outside), dtype)
+        yield _Side(c.cast(c.op("Min", c.op("Max", at, zero), last), TYPE.INT64), there, 0, there)
+        return
     low = c.op("Floor", place)
     part = c.op("Sub", place, low)
     for slope in (-1, 1):

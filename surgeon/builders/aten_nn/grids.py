@@ -278,18 +278,39 @@ def affine_grid_generator(draft: Draft, match: Match) -> Any:
     """`aten.affine_grid_generator (theta, size, align_corners)`, of planes and volumes."""
     args = bind(match.root, draft.facts)
     theta = args.tensor("theta")
-    rank = _rank_of_grid(draft, args, theta)
-    if match.root.op == "cudnn_affine_grid_generator":
-        if rank != 4:
-            raise Refused("cuDNN has affine grids of planes alone")
-        corners, lengths = (
-            True,
-            [parts.constant_length(draft, int(args.value(name))) for name in ("H", "W")],
-        )
-    else:
-        corners = bool(args.value("align_corners"))
-        lengths = parts.lengths_given(draft, args, "size", rank)[2:]
+    lengths, corners = _points(draft, args, _rank_of_grid(draft, args, theta))
     return affine_grid(draft, theta, lengths, corners=corners)
+
+
+def _points(draft: Draft, args: Arguments, rank: int) -> tuple[Sequence[Length], bool]:
+    """The lengths of a grid, and whether its outermost points lie on the edge."""
+    if args.schema.takes("size"):
+        lengths = parts.lengths_given(draft, args, "size", rank)[2:]
+        return lengths, bool(args.value("align_corners"))
+    if rank != 4:
+        raise Refused("cuDNN has affine grids of planes alone")
+    return [parts.constant_length(draft, int(args.value(name))) for name in ("H", "W")], True
+
+
+def affine_grid_backward(draft: Draft, match: Match) -> Any:
+    """`aten.affine_grid_generator_backward (grad, size, align_corners)`: of `theta`.
+
+    Each column of theta gets what the points got, by the coordinate that it was multiplied with.
+    """
+    args = bind(match.root, draft.facts)
+    gradient = args.first()
+    rank = parts.rank_of(draft, gradient)
+    lengths, corners = _points(draft, args, rank)
+    dtype, spatial = parts.numpy_dtype(draft, gradient), rank - 2
+    over = draft.constant(list(range(1, rank - 1)), "axes")
+    columns = []
+    for axis in reversed(range(spatial)):  # the first column is of the innermost axis
+        steps = _steps(draft, lengths[axis], dtype, corners=corners)
+        steps = parts.unsqueeze(draft, steps, *range(1, spatial - axis + 1))
+        columns.append(draft.op("Mul", gradient, steps))
+    columns.append(gradient)
+    sums = [draft.op("ReduceSum", column, over, keepdims=0) for column in columns]
+    return draft.op("Concat", *(parts.unsqueeze(draft, x, 2) for x in sums), axis=2)
 
 
 def affine_grid(

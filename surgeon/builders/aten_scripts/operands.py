@@ -12,7 +12,7 @@ import onnx_graphsurgeon as gs
 from surgeon.bodies.listed import elements
 from surgeon.builders.bench import TYPE, Bench, operand
 from surgeon.rewrite import Refused
-from surgeon.spelling import CUT
+from surgeon.spelling import named_operator, names_operator
 
 FIRST_SEQUENCES = 11
 # What needs a list to be one, whatever is known of its elements; what reads one at a place.
@@ -37,8 +37,8 @@ def required(node: gs.Node, index: int) -> gs.Tensor:
 
 def operator_of(node: gs.Node) -> str:
     """The operator of a node that the walk may not have come to yet."""
-    written = str(node.attrs.get("operator", "")) if node.op == "ATen" else str(node.op)
-    return CUT.get(written, written)
+    key = names_operator(node.domain or "", str(node.op))
+    return named_operator(str(node.attrs.get(key, "") if key else node.op))
 
 
 def is_sequence(c: Bench, tensor: gs.Tensor) -> bool:

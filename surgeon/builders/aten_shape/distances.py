@@ -100,10 +100,10 @@ def _least(size: Size | int) -> int:
     return 0 if dim is None else bounds(dim)[0] or 0
 
 
-def _covariance(c: Call, *, scaled: bool = False) -> gs.Tensor:
+def covariance(c: Call, *, scaled: bool = False) -> gs.Tensor:
     """Variables in rows and observations in columns; a row of them is one variable.
 
-    `scaled` measures each by its largest deviation: squares of small ones would be 0.
+    `scaled` measures each by its deviations together: squares of small ones would be 0.
     """
     x = c.tensor()
     rank = c.rank(x)
@@ -127,8 +127,7 @@ def _covariance(c: Call, *, scaled: bool = False) -> gs.Tensor:
         mean = c.op("Div", _sum(c, c.op("Mul", x, weight), 1, keep=True), total)
     gap = c.op("Sub", x, mean)
     if scaled:
-        axes = c.ints([1], "axes")
-        gap = c.op("Div", gap, c.op("ReduceMax", c.op("Abs", gap), axes, keepdims=1))
+        gap = c.op("Div", gap, _sum(c, c.op("Abs", gap), 1, keep=True))
     lost = c.number(correction, dtype)
     if weight is not None and given[1] is not None:
         squares = _sum(c, c.op("Mul", weight, c.cast(given[1], dtype)), 0, keep=True)
@@ -155,12 +154,12 @@ def _as_number(c: Call, y: gs.Tensor) -> gs.Tensor:
 
 
 def _cov(c: Call) -> gs.Tensor:
-    y = _covariance(c)
+    y = covariance(c)
     return c.op("Reshape", y, c.ints([], "scalar")) if _is_alone(c) else _as_number(c, y)
 
 
 def _corrcoef(c: Call) -> gs.Tensor:
-    y = _covariance(c, scaled=True)
+    y = covariance(c, scaled=True)
     if _is_alone(c):
         return c.op("Reshape", c.op("Div", y, y), c.ints([], "scalar"))
     root = c.op("Sqrt", diagonal(c, y, 0, 0, 1))

@@ -14,7 +14,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders import parts
 from surgeon.builders.aten_shape.call import TYPE, Call
 from surgeon.builders.aten_shape.combining import combined_elements, combined_lines
-from surgeon.builders.aten_shape.layout import with_diagonal
+from surgeon.builders.aten_shape.layout import scattered, with_diagonal
 from surgeon.builders.aten_shape.slices import from_front, with_part
 from surgeon.builders.windows import digit_of
 from surgeon.rewrite import Refused
@@ -110,11 +110,17 @@ def _embedding(c: Call) -> gs.Tensor:
 
 
 def _cdist(c: Call) -> gs.Tensor:
-    """`_cdist_backward`, of `x1`: each difference by its share of the distance; 0 where that is."""
-    gradient, a, b, p = c.args.first(), c.tensor("x1"), c.tensor("x2"), float(c.value("p"))
-    rank, dtype = c.rank(a), c.dtype(a)
+    """`_cdist_backward`, of `x1`."""
+    return _of_distances(c, c.tensor("x1"), c.tensor("x2"), c.args.first(), c.tensor("cdist"))
+
+
+def _of_distances(
+    c: Call, a: gs.Tensor, b: gs.Tensor, gradient: gs.Tensor, far: gs.Tensor
+) -> gs.Tensor:
+    """Of the first: each difference by its share of the distance; 0 where that is."""
+    p, rank, dtype = float(c.value("p")), c.rank(a), c.dtype(a)
     apart = c.op("Sub", c.unsqueeze(a, [rank - 1]), c.unsqueeze(b, [c.rank(b) - 2]))
-    weight, far = (c.unsqueeze(t, [c.rank(t)]) for t in (gradient, c.tensor("cdist")))
+    weight, far = (c.unsqueeze(t, [c.rank(t)]) for t in (gradient, far))
     one, zero = c.number(1, dtype), c.number(0, dtype)
     nowhere = c.op("Equal", far, zero)
     if p == 2:
@@ -138,6 +144,66 @@ def _cdist(c: Call) -> gs.Tensor:
     return made
 
 
+def _pdist(c: Call) -> gs.Tensor:
+    """`_pdist_backward`: as of all distances, of which those of a pair are one number."""
+    x = c.tensor()
+    count = c.size(x, 0)
+    if c.rank(x) != 2 or not isinstance(count, int):
+        raise Refused("how many rows its distances are between is known at run time only")
+    if count < 2:
+        return c.filled(c.sizes(x), 0, c.dtype(x))
+    # of no pair is what stands on the diagonal
+    pairs = np.full((count, count), count * (count - 1) // 2)
+    pairs[np.triu_indices(count, 1)] = np.arange(count * (count - 1) // 2)
+    places = c.draft.constant(np.minimum(pairs, pairs.T), "pairs")
+    none = c.filled([1], 0, c.dtype(x))
+    gradient, far = (
+        c.op("Gather", c.concat([t, none], 0), places, axis=0)
+        for t in (c.args.first(), c.tensor("pdist"))
+    )
+    return _of_distances(c, x, x, gradient, far)
+
+
+def _trace(c: Call) -> gs.Tensor:
+    """`trace_backward`: on the diagonal."""
+    gradient = c.args.first()
+    high, wide = c.listed("sizes")
+    if isinstance(high, int) and isinstance(wide, int):
+        there = c.draft.constant(np.eye(high, wide, dtype=np.bool_), "eye")
+    else:
+        there = c.op("Equal", c.unsqueeze(c.count(high), [1]), c.count(wide))
+    return c.where(there, gradient, c.number(0, c.dtype(gradient)))
+
+
+def _masked_select(c: Call) -> gs.Tensor:
+    """To the places that were read; its input and its mask may have been repeated."""
+    gradient, mask = c.args.first(), c.cast(c.tensor("mask"), TYPE.BOOL)
+    zeros = c.filled(c.sizes(c.tensor("input")), 0, c.dtype(gradient))
+    return scattered(c, zeros, mask, gradient)
+
+
+def _masked_scatter(c: Call) -> gs.Tensor:
+    """`masked_scatter_backward`: what was written, and zeros for what was left over."""
+    gradient, mask = c.args.first(), c.cast(c.tensor("mask"), TYPE.BOOL)
+    sizes = c.listed("sizes")
+    count = c.product(sizes)
+    wide = c.op("Expand", c.cast(mask, TYPE.INT64), c.op("Shape", gradient))
+    read = c.op("Compress", c.flat(gradient), c.cast(c.flat(wide), TYPE.BOOL), axis=0)
+    zeros = c.filled([count], 0, c.dtype(gradient))
+    return c.reshape(c.slice(c.concat([read, zeros], 0), 0, 0, count), sizes)
+
+
+def _extremes(c: Call) -> gs.Tensor:
+    """`cummaxmin_backward`: to the elements that were the largest, for as long as they were."""
+    gradient, x = c.args.first(), c.tensor("input")
+    if c.rank(x) == 0:
+        return gradient
+    index = c.cast(c.tensor("indices"), TYPE.INT64)
+    axis = c.axis(c.integer("dim"), c.rank(x))
+    zeros = c.filled(c.sizes(x), 0, c.dtype(gradient))
+    return combined_elements(c, zeros, index, gradient, axis, "add")
+
+
 def _max_pool(c: Call) -> gs.Tensor:
     """To the places that the indices name in each plane; windows that overlap share some."""
     x, gradient, index = c.tensor(), c.args.first(), c.cast(c.tensor("indices"), TYPE.INT64)
@@ -159,6 +225,11 @@ LOWERINGS: Mapping[str, Callable[[Call], Any]] = {
     "index_select_backward": _index_select,
     **dict.fromkeys(("embedding_backward", "embedding_dense_backward"), _embedding),
     "_cdist_backward": _cdist,
+    "_pdist_backward": _pdist,
+    "trace_backward": _trace,
+    "masked_select_backward": _masked_select,
+    "masked_scatter_backward": _masked_scatter,
+    "cummaxmin_backward": _extremes,
     **dict.fromkeys(
         (
             *("max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward"),

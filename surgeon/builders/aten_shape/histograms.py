@@ -15,24 +15,40 @@ from surgeon.rewrite import Refused
 _MOST_BINS = 1 << 16  # of all dimensions together: each is compared with every sample
 
 
+# So many ones a half counts one by one: the next is lost to rounding.
+_COUNTED: Mapping[int, int] = {TYPE.FLOAT16: 1 << 11, TYPE.BFLOAT16: 1 << 8}
+
+
 def _histc(c: Call) -> gs.Tensor:
-    """Bins of one width from `min` to `max`, the last with its upper border."""
+    """Bins of one width from `min` to `max`, the last with its upper border.
+
+    Runtimes compute halves in single precision: each result is rounded by casts.
+    """
     x = c.flat(c.tensor())
-    dtype, bins = c.dtype(x), c.integer("bins")
-    _check(dtype)
-    low, high = _borders(c, x, dtype)
-    width, above = c.op("Sub", high, low), c.op("Sub", x, low)
-    count = c.number(bins, dtype)
-    if c.facts.model.is_before(1, 11):  # the quotient came first
+    own, bins = c.dtype(x), c.integer("bins")
+    is_old = c.facts.model.is_before(1, 11)
+    many = c.size(x, 0)
+    if own not in _COUNTED or is_old or not isinstance(many, int) or many > _COUNTED[own]:
+        _check(own)
+    dtype = TYPE.FLOAT if own in _COUNTED else own
+
+    def rounded(y: gs.Tensor) -> gs.Tensor:
+        return c.cast(c.cast(y, own), dtype)
+
+    x = c.cast(x, dtype)
+    low, high = (rounded(y) for y in _borders(c, x, dtype))
+    width, above = rounded(c.op("Sub", high, low)), rounded(c.op("Sub", x, low))
+    count = rounded(c.number(bins, dtype))
+    if is_old:  # the quotient came first
         ratio = c.op("Mul", c.op("Div", above, width), count)
     else:
-        ratio = c.op("Div", c.op("Mul", above, count), width)
+        ratio = rounded(c.op("Div", rounded(c.op("Mul", above, count)), width))
     # NaN is neither below nor above, and no number either
     strange = c.op("Or", c.op("Less", x, low), c.op("Less", high, x))
     strange = c.op("Or", strange, c.op("IsNaN", x))
     last = c.number(bins - 1, dtype)
     ratio = c.op("Where", strange, c.number(-1, dtype), c.op("Min", c.op("Floor", ratio), last))
-    return c.cast(counted(c, c.cast(ratio, TYPE.INT64), bins, None), dtype)
+    return c.cast(counted(c, c.cast(ratio, TYPE.INT64), bins, None), own)
 
 
 def _check(dtype: int) -> None:

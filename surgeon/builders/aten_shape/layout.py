@@ -106,16 +106,18 @@ def _broadcasts_into(shape: tuple[Dim, ...] | None, other: tuple[Dim, ...] | Non
 
 
 def _masked_scatter(c: Call) -> gs.Tensor:
+    return scattered(c, c.tensor(), c.cast(c.tensor("mask"), TYPE.BOOL), c.tensor("source"))
+
+
+def scattered(c: Call, x: gs.Tensor, mask: gs.Tensor, source: gs.Tensor) -> gs.Tensor:
     """Where the mask holds for the n-th time, the n-th element of the source."""
-    x = c.tensor()
-    mask = c.cast(c.tensor("mask"), TYPE.BOOL)
     if not _broadcasts_into(c.shape(mask), c.shape(x)):
         x = c.op("Expand", x, c.op("Shape", mask))  # to the shape of both
     mask = c.op("Expand", mask, c.op("Shape", x))
     count = c.cast(c.flat(mask), TYPE.INT64)
     so_far = c.op("CumSum", count, c.number(0, TYPE.INT64))
     index = c.op("Max", c.op("Sub", so_far, c.ints([1], "one")), c.ints([0], "zero"))
-    source = c.flat(c.cast(c.tensor("source"), c.dtype(x)))
+    source = c.flat(c.cast(source, c.dtype(x)))
     source = c.concat([source, c.filled([1], 0, c.dtype(x))], 0)  # there may be none
     taken = c.reshape(c.op("Gather", source, index, axis=0), c.sizes(x))
     return c.where(mask, taken, x)

@@ -13,7 +13,7 @@ import numpy as np
 
 from surgeon.reference.by_onnx import is_complex
 from surgeon.reference.errors import Unsuited
-from surgeon.reference.operators import math_norms
+from surgeon.reference.operators import complex_sums, math_norms
 from surgeon.reference.operators.math_reductions import Dims, over
 from surgeon.reference.operators.math_types import reduced
 from surgeon.reference.operators.precision import Array
@@ -133,15 +133,22 @@ def _of_sizes(function: Callable[..., Any]) -> Callable[..., Array]:
     """A norm that depends on the magnitudes alone."""
 
     def run(self: Array, **rest: Any) -> Array:
-        order = rest.get("ord", rest.get("p"))
-        if function is math_norms.linalg_norm and order not in (None, "fro"):
-            raise Unsuited(f"the norm {order} of complex matrices is one of singular values")
-        if order == "nuc":
+        if rest.get("ord", rest.get("p")) == "nuc":
             raise Unsuited("the nuclear norm is one of singular values")
         sizes = np.abs(_wide(self)).astype(self.real.dtype)
         return np.asarray(function(sizes, **rest))
 
     return run
+
+
+def linalg_norm(self: Array, ord: Any, dim: Dims, keepdim: bool, dtype: Any) -> Array:
+    """Of vectors by the magnitudes; of matrices as of real ones."""
+    over = list(range(self.ndim)) if dim is None else list(np.ravel(dim))
+    if ord is None or len(over) == 1:
+        return _of_sizes(math_norms.linalg_norm)(
+            self, ord=ord, dim=dim, keepdim=keepdim, dtype=dtype
+        )
+    return math_norms.matrix_norm(self, ord, over, keepdim, dtype)
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
@@ -166,6 +173,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "allclose": allclose,
     "float_power": float_power,
     "sigmoid": _single(_sigmoid),
+    "silu": _single(lambda z: z * _sigmoid(z)),
     "rsqrt": _single(lambda z: 1 / np.sqrt(z)),
     "exp2": _single(lambda z: np.power(2, z)),
     "sgn": _single(_sign),
@@ -180,5 +188,10 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "norm": _of_sizes(math_norms.norm),
     "linalg_vector_norm": _of_sizes(math_norms.vector_norm),
     "frobenius_norm": _of_sizes(math_norms.norm),
-    "linalg_norm": _of_sizes(math_norms.linalg_norm),
+    "linalg_norm": linalg_norm,
+    **{
+        name: getattr(complex_sums, name)
+        for name in ("cov", "corrcoef", "logaddexp", "logcumsumexp", "ldexp", "renorm", "vander")
+    },
+    "linalg_vander": complex_sums.vander,
 }

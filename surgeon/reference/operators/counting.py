@@ -31,8 +31,10 @@ def histc(self: Array, bins: int, min: float, max: float) -> Array:
         min, max = float(np.min(x)), float(np.max(x))
         if min == max:
             min, max = min - 1, max + 1
-    inside = x[(x >= min) & (x <= max)].astype(self.dtype)
     low, high = self.dtype.type(min), self.dtype.type(max)  # borders are as the dtype has them
+    inside = x[(x >= float(low)) & (x <= float(high))].astype(self.dtype)
+    if x.size > {2: 1 << (11 if self.dtype == np.float16 else 8)}.get(self.itemsize, x.size):
+        raise Unsuited("halves may be too coarse to count so many")
     along = (inside - low) * self.dtype.type(bins) / (high - low)
     places = np.minimum(along.astype(int), bins - 1)
     return narrow(np.bincount(places, minlength=bins), self)
@@ -115,7 +117,10 @@ def histogramdd_edges(self: Array, bins: Any, **options: Any) -> list[Array]:
 def gradient(
     self: Array, spacing: Any = None, dim: int | list[int] | None = None, edge_order: int = 1
 ) -> list[Array]:
-    x, dtype = real(self)
+    if self.dtype.kind == "c":
+        x, dtype = self.astype(np.complex128), self.dtype
+    else:
+        x, dtype = real(self)
     if self.dtype in (np.bool_, np.uint8):
         raise Unsuited(f"PyTorch takes no slopes of {self.dtype}")
     dims = list(np.arange(self.ndim) if dim is None else np.ravel(dim))
@@ -142,7 +147,8 @@ def _of_slopes(values: Array, places: Any, dtype: Any) -> Any:
     if not isinstance(places, np.ndarray) or not places.ndim:
         return dtype
     weights = places.dtype if is_float(places) else np.dtype(np.float32)
-    return np.promote_types(weights, values.dtype) if is_float(values) else weights
+    whole = values.dtype.kind in "biu"
+    return weights if whole else np.promote_types(weights, values.dtype)
 
 
 def searchsorted(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,46 @@ def cdist_backward(grad_output: Array, x1: Array, x2: Array, p: float, cdist: Ar
     return narrow((share * wide(grad_output)[..., None]).sum(axis=-2), x1)
 
 
+def pdist_backward(grad_output: Array, self: Array, p: float, pdist: Array) -> Array:
+    found = np.zeros(self.shape)
+    for number, (i, j) in enumerate(combinations(range(len(self)), 2)):
+        rows = (self[i : i + 1], self[j : j + 1])
+        weight, far = (t[number : number + 1, None] for t in (grad_output, pdist))
+        found[i] += wide(cdist_backward(weight, *rows, p, far))[0]
+        found[j] += wide(cdist_backward(weight, *rows[::-1], p, far))[0]
+    return narrow(found, self)
+
+
+def trace_backward(grad: Array, sizes: list[int]) -> Array:
+    found = np.zeros([int(n) for n in sizes], grad.dtype)
+    np.fill_diagonal(found, grad)
+    if found.shape[0] > found.shape[1]:  # numpy goes on below what is square
+        found[found.shape[1] :] = 0
+    return found
+
+
+def masked_select_backward(grad: Array, input: Array, mask: Array) -> Array:
+    found = np.zeros(np.broadcast_shapes(input.shape, mask.shape), grad.dtype)
+    there = np.broadcast_to(mask.astype(np.bool_), found.shape)
+    found[there] = grad[: int(there.sum())]
+    return found
+
+
+def masked_scatter_backward(grad_output: Array, mask: Array, sizes: list[int]) -> Array:
+    found = np.zeros(math.prod(sizes), grad_output.dtype)
+    read = grad_output[np.broadcast_to(mask.astype(np.bool_), grad_output.shape)]
+    if read.size > found.size:
+        raise Unsuited(f"{read.size} elements were written of {found.size}")
+    found[: read.size] = read
+    return found.reshape([int(n) for n in sizes])
+
+
+def cummaxmin_backward(grad: Array, input: Array, indices: Array, dim: int) -> Array:
+    if not input.ndim:
+        return grad
+    return summed(grad, input.shape, np.take_along_axis(numbered(input.shape), indices, dim))
+
+
 def _unpooled(gradient: Array, x: Array, indices: Array, spatial: int) -> Array:
     planes = math.prod(x.shape[: x.ndim - spatial])
     plane = math.prod(x.shape[x.ndim - spatial :])
@@ -213,6 +254,20 @@ TABLE: tuple[Row, ...] = (
         embedding_backward,
     ),
     (f"_cdist_backward({_G}Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor", cdist_backward),
+    (f"_pdist_backward({_G}Tensor self, float p, Tensor pdist) -> Tensor", pdist_backward),
+    ("trace_backward(Tensor grad, SymInt[] sizes) -> Tensor", trace_backward),
+    (
+        "masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor",
+        masked_select_backward,
+    ),
+    (
+        f"masked_scatter_backward({_G}Tensor mask, SymInt[] sizes) -> Tensor",
+        masked_scatter_backward,
+    ),
+    (
+        "cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor",
+        cummaxmin_backward,
+    ),
     (f"max_pool2d_with_indices_backward({_G}{_MAX.format(2)}", _max_pool(2)),
     (f"max_pool3d_with_indices_backward({_G}{_MAX.format(3)}", _max_pool(3)),
     (f"adaptive_max_pool2d_backward({_G}Tensor self, Tensor indices) -> Tensor", _max_pool(2)),

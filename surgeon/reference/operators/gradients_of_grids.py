@@ -13,13 +13,26 @@ from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
 
 
-def _along(coordinate: float, size: int, *, border: bool, corners: bool) -> tuple[float, float]:
-    """Where a coordinate lies, and its derivative."""
+def _along(coordinate: Any, size: int, *, padding: int, corners: bool) -> tuple[float, float]:
+    """Where a coordinate lies, and its derivative.
+
+    As in the sampling itself that depends on the rounding of the coordinate's own dtype.
+    """
+    one, two, n = (coordinate.dtype.type(number) for number in (1, 2, size))
     rise = (size - 1) / 2 if corners else size / 2
-    place = (coordinate + 1) * rise - (0.0 if corners else 0.5)
-    if border and not 0 < place < size - 1:
-        return min(max(place, 0.0), size - 1.0), 0.0
-    return place, rise
+    place = (
+        (coordinate + one) / two * (n - one) if corners else ((coordinate + one) * n - one) / two
+    )
+    if padding == 2:
+        low = one * 0 if corners else -one / two
+        span, apart = (n - one if corners else n), place - low
+        far = np.fmod(np.abs(apart), two * span) if span else one * 0
+        turned = (apart < 0) != (far > span)  # mirrored at one end or at the other
+        rise = -rise if turned else rise
+        place = low + (far if far <= span else two * span - far)
+    if padding and not 0 < place < size - 1:
+        return min(max(float(place), 0.0), size - 1.0), 0.0
+    return float(place), rise
 
 
 def grid_sampler_backward(
@@ -31,19 +44,24 @@ def grid_sampler_backward(
     align_corners: bool,
     output_mask: list[bool],
 ) -> tuple[Array | None, ...]:
-    if interpolation_mode != 0 or padding_mode not in (0, 1):
-        raise Unsuited("only linear sampling between zeros or borders has its gradient here")
+    if interpolation_mode == 2:
+        raise Unsuited("bicubic sampling has no gradient here")
     if not np.isfinite(grid).all():
         raise Unsuited("a place is no number")
     x, behind, lengths = wide(input), wide(grad_output), input.shape[2:]
     of_input, of_grid = np.zeros(x.shape), np.zeros(grid.shape)
     for n, *at in np.ndindex(*grid.shape[:-1]):
         along = [
-            _along(float(t), size, border=padding_mode == 1, corners=align_corners)
+            _along(t, size, padding=padding_mode, corners=align_corners)
             for t, size in zip(grid[(n, *at)][::-1], lengths, strict=True)
         ]
-        low = [int(np.floor(place)) for place, _ in along]
         back: Any = behind[(n, slice(None), *at)]
+        if interpolation_mode == 1:
+            nearest = [int(np.rint(place)) for place, _ in along]
+            if all(0 <= i < size for i, size in zip(nearest, lengths, strict=True)):
+                of_input[(n, slice(None), *nearest)] += back
+            continue
+        low = [int(np.floor(place)) for place, _ in along]
         for corner in product((0, 1), repeat=len(lengths)):
             where = [first + step for first, step in zip(low, corner, strict=True)]
             if any(not 0 <= i < size for i, size in zip(where, lengths, strict=True)):
@@ -59,7 +77,31 @@ def grid_sampler_backward(
     return tuple(t if asked else None for t, asked in zip(made, output_mask, strict=True))
 
 
-TABLE: tuple[Row, ...] = tuple(
+def affine_grid_generator_backward(grad: Array, size: list[int], align_corners: bool) -> Array:
+    lengths = grad.shape[1:-1]
+    if list(lengths) != [int(n) for n in size[2:]]:
+        raise Unsuited(f"a gradient of {list(grad.shape)} for a size of {size}")
+    found = np.zeros((grad.shape[0], len(lengths), len(lengths) + 1))
+    for at in np.ndindex(*lengths):
+        point = [
+            (2 * i - (n - 1)) / (max(n - 1, 1) if align_corners else n)
+            for i, n in zip(at, lengths, strict=True)
+        ]
+        found += wide(grad)[(slice(None), *at)][..., None] * np.asarray([*point[::-1], 1.0])
+    return narrow(found, grad)
+
+
+def cudnn_affine_grid_generator_backward(
+    grad: Array,
+    N: int,  # noqa: N803 - as the schema has them
+    C: int,  # noqa: N803
+    H: int,  # noqa: N803
+    W: int,  # noqa: N803
+) -> Array:
+    return affine_grid_generator_backward(grad, [N, C, H, W], True)
+
+
+_OF_SAMPLING: tuple[Row, ...] = tuple(
     (
         f"grid_sampler_{n}d_backward(Tensor grad_output, Tensor input, Tensor grid, "
         "int interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask)"
@@ -67,4 +109,15 @@ TABLE: tuple[Row, ...] = tuple(
         grid_sampler_backward,
     )
     for n in (2, 3)
+)
+TABLE: tuple[Row, ...] = (
+    *_OF_SAMPLING,
+    (
+        "affine_grid_generator_backward(Tensor grad, SymInt[] size, bool align_corners) -> Tensor",
+        affine_grid_generator_backward,
+    ),
+    (
+        "cudnn_affine_grid_generator_backward(Tensor grad, int N, int C, int H, int W) -> Tensor",
+        cudnn_affine_grid_generator_backward,
+    ),
 )

@@ -83,9 +83,9 @@ def _triangle(a: Any, upper: bool, unit: bool) -> Any:
 def triangular_solve(
     self: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool
 ) -> Any:
-    a = _triangle(wide(A), upper, unitriangular)
+    a = _triangle(broad(A), upper, unitriangular)
     a = a.swapaxes(-1, -2) if transpose else a
-    b = wide(self)
+    b = broad(self)
     a, b = (np.broadcast_to(t, (*_lots(a, b), *t.shape[-2:])) for t in (a, b))
     return narrow(_defined(np.linalg.solve, _apart(a, A), b), self), A
 
@@ -95,7 +95,7 @@ def _lots(a: Any, b: Any) -> tuple[int, ...]:
 
 
 def solve_triangular(self: Array, B: Array, upper: bool, left: bool, unitriangular: bool) -> Array:
-    a, b = _triangle(wide(self), upper, unitriangular), wide(B)
+    a, b = _triangle(broad(self), upper, unitriangular), broad(B)
     if not left:
         a, b = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
     a, b = (np.broadcast_to(t, (*_lots(a, b), *t.shape[-2:])) for t in (a, b))
@@ -104,7 +104,7 @@ def solve_triangular(self: Array, B: Array, upper: bool, left: bool, unitriangul
 
 
 def det(A: Array) -> Array:
-    return narrow(np.asarray(np.linalg.det(wide(A))), A)
+    return narrow(np.asarray(np.linalg.det(broad(A))), A)
 
 
 def det_of_self(self: Array) -> Array:
@@ -112,8 +112,8 @@ def det_of_self(self: Array) -> Array:
 
 
 def slogdet(A: Array) -> Any:
-    sign, size = np.linalg.slogdet(wide(A))
-    return narrow(np.asarray(sign), A), narrow(np.asarray(size), A)
+    sign, size = np.linalg.slogdet(broad(A))
+    return narrow(np.asarray(sign), A), narrow(np.asarray(size), A.real)
 
 
 def det_with_factors(A: Array) -> Any:
@@ -133,7 +133,9 @@ def slogdet_of_self(self: Array) -> Any:
 
 
 def logdet(self: Array) -> Array:
-    sign, size = np.linalg.slogdet(wide(self))
+    sign, size = np.linalg.slogdet(broad(self))
+    if self.dtype.kind == "c":
+        return narrow(np.log(sign) + size, self)
     return narrow(np.where(sign < 0, np.nan, size), self)
 
 
@@ -150,12 +152,12 @@ def cholesky_ex(self: Array, upper: bool, check_errors: bool) -> Any:
 def _product(factor: Array, upper: bool) -> Any:
     if factor.shape[-1] != factor.shape[-2]:
         raise Unsuited("its factor is not square")
-    lower = np.tril(wide(factor).swapaxes(-1, -2) if upper else wide(factor))
-    return lower @ lower.swapaxes(-1, -2)
+    lower = np.tril(np.conj(broad(factor).swapaxes(-1, -2)) if upper else broad(factor))
+    return lower @ np.conj(lower.swapaxes(-1, -2))
 
 
 def cholesky_solve(self: Array, input2: Array, upper: bool) -> Array:
-    a, b = _product(input2, upper), wide(self)
+    a, b = _product(input2, upper), broad(self)
     a, b = (np.broadcast_to(t, (*_lots(a, b), *t.shape[-2:])) for t in (a, b))
     return narrow(_defined(np.linalg.solve, _apart(a, self), b), self)
 
@@ -170,14 +172,14 @@ def qr(self: Array, some: bool) -> Any:
 
 def linalg_qr(A: Array, mode: str) -> Any:
     if mode == "r":
-        return None, narrow(np.asarray(np.linalg.qr(wide(A), "r")), A)
-    q, r = np.linalg.qr(wide(A), "reduced" if mode == "reduced" else "complete")
+        return None, narrow(np.asarray(np.linalg.qr(broad(A), "r")), A)
+    q, r = np.linalg.qr(broad(A), "reduced" if mode == "reduced" else "complete")
     return narrow(q, A), narrow(r, A)
 
 
 def matrix_exp(self: Array) -> Array:
     """By Pade's quotient of degree 8, of A halved until its norm is below 1/2."""
-    a = wide(self)
+    a = broad(self)
     if a.shape[-1] != a.shape[-2]:
         raise Unsuited("its matrices are not square")
     norm = float(np.abs(a).sum(-2).max(initial=0.0))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.linear_algebra import broad
 from surgeon.reference.operators.math_reductions import Dims, axes_of
 from surgeon.reference.operators.math_types import common, cut
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
@@ -57,7 +58,8 @@ def matrix_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> A
     axes = (axis_of(dim[0], x.ndim), axis_of(dim[1], x.ndim))
     if not isinstance(ord, str) and 0 in (x.shape[axis] for axis in axes):
         raise Unsuited("of no values none is the greatest")
-    return narrow(np.asarray(np.linalg.norm(wide(x), ord, axis=axes, keepdims=keepdim)), x)
+    norm = np.linalg.norm(broad(x), ord, axis=axes, keepdims=keepdim)
+    return narrow(np.asarray(norm), x.real)
 
 
 def dist(self: Array, other: Array, p: float) -> Array:
@@ -76,7 +78,8 @@ def pairwise_distance(x1: Array, x2: Array, p: float, eps: float, keepdim: bool)
         apart = (apart.astype(dtype) + dtype.type(eps)).astype(np.float64)
     else:
         apart = apart + eps
-    return cut(_p_norm(apart, float(p), -1, keepdim=keepdim), dtype)
+    kind = np.zeros(0, dtype).real.dtype  # of complex values a real one
+    return cut(_p_norm(apart, float(p), -1, keepdim=keepdim), kind)
 
 
 def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Array:

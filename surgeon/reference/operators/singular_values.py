@@ -10,7 +10,7 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.linear_algebra import broad
-from surgeon.reference.operators.precision import Array, Row, narrow, wide
+from surgeon.reference.operators.precision import Array, Row, narrow
 
 LOST = 1e-3  # of the result: what rounding the matrix may change without the result being of use
 
@@ -35,18 +35,18 @@ def nuclear_norm(self: Array, keepdim: bool) -> Array:
 
 
 def nuclear_norm_over(self: Array, dim: Any, keepdim: bool) -> Array:
-    norm = np.linalg.norm(wide(self), "nuc", axis=tuple(dim), keepdims=keepdim)
-    return narrow(np.asarray(norm), self)
+    norm = np.linalg.norm(broad(self), "nuc", axis=tuple(dim), keepdims=keepdim)
+    return narrow(np.asarray(norm), self.real)
 
 
 def cond(self: Array, p: Any = None) -> Array:
     if p not in (None, 2, -2):
         raise Unsuited(f"its `p` is {p!r}")
-    s = _values(wide(self))
+    s = _values(broad(self))
     if (s[..., -1:] < s[..., :1] * np.finfo(self.dtype).eps / LOST).any():
         raise Unsuited("a matrix is too near to a singular one")
     most, least = s.max(-1), s.min(-1)
-    return narrow(least / most if p == -2 else most / least, self)
+    return narrow(least / most if p == -2 else most / least, self.real)
 
 
 def _kept(x: Any, like: Array, absolute: Any, share: Any) -> tuple[Any, Any]:
@@ -78,7 +78,7 @@ def _lower(x: Any) -> Any:
 
 
 def matrix_rank(input: Array, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
-    x = _lower(wide(input)) if hermitian else wide(input)
+    x = _lower(broad(input)) if hermitian else broad(input)
     return np.asarray(_kept(x, input, atol, rtol)[1].sum(-1), np.int64)
 
 
@@ -115,15 +115,15 @@ def lstsq(self: Array, b: Array, rcond: Any, driver: Any) -> Any:
     Residuals are of what is higher than wide and of full rank, and never by `gelsy`, the default.
     """
     vector = b.ndim == 1 or (b.ndim == self.ndim - 1 and b.shape == self.shape[:-1])
-    right = wide(b)[..., None] if vector else wide(b)
-    x = _pseudo_inverse(wide(self), self, None, rcond) @ right
+    right = broad(b)[..., None] if vector else broad(b)
+    x = _pseudo_inverse(broad(self), self, None, rcond) @ right
     ranks = matrix_rank(self, None, rcond)
-    none = np.zeros(0, self.dtype)
+    none = np.zeros(0, self.real.dtype)
     high, wide_ = self.shape[-2:]
     driver = driver or "gelsy"
     residuals = none
     if high > wide_ and driver != "gelsy" and (driver == "gels" or (ranks == wide_).all()):
-        residuals = narrow(np.square(wide(self) @ x - right).sum(-2), self)
+        residuals = narrow(np.square(np.abs(broad(self) @ x - right)).sum(-2), self.real)
     return (
         narrow(x[..., 0] if vector else x, self),
         residuals,

@@ -1,8 +1,8 @@
 """Singular vectors and eigenvectors (torch.linalg), by LAPACK in float64, turned about.
 
-`x` and `-x` are vectors of the same direction, and PyTorch's documentation leaves open which of the
-two it gives. So do these: which it is changes with the matrix, so that a model whose results hang
-on it is seen to have others.
+`x` and `-x`, and a complex one times any phase, are vectors of the same direction, and PyTorch's
+documentation leaves open which it gives. So do these: which it is changes with the matrix, so that
+a model whose results hang on it is seen to have others.
 """
 
 # ruff: noqa: D103 - each function means what PyTorch documents for its schema, in TABLE
@@ -16,7 +16,7 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.linear_algebra import broad
-from surgeon.reference.operators.precision import Array, Row, narrow, wide
+from surgeon.reference.operators.precision import Array, Row, narrow
 from surgeon.reference.operators.singular_values import LOST
 
 
@@ -40,20 +40,29 @@ def _decomposed(x: Array, *, full: bool) -> tuple[Any, Array, Any]:
     u, s, vh = np.linalg.svd(broad(x), full_matrices=full)
     if (nothing := _none_is_told(s, x)) is not None:
         return nothing, narrow(s, x.real), nothing
-    if x.dtype.kind == "c":
-        nothing = Unsuited("each of its vectors has any phase")
-        return nothing, narrow(s, x.real), nothing
-    chance, count = _chance(x), s.shape[-1]
-    signs = chance.choice([-1.0, 1.0], s.shape)
+    chance, count = _chance(x.real), s.shape[-1]
+    signs = _directions(chance, x, s.shape)
     # the vectors of a value of 0 have nothing to do with each other
     lone = s <= s.max(-1, keepdims=True, initial=0) * max(x.shape[-2:]) * np.finfo(x.dtype).eps
-    others = np.where(lone, chance.choice([-1.0, 1.0], s.shape), signs)
+    others = np.where(lone, _directions(chance, x, s.shape), signs)
     u[..., :count] *= signs[..., None, :]
-    vh[..., :count, :] *= others[..., :, None]
+    vh[..., :count, :] *= np.conj(others)[..., :, None]
     for spare in (u[..., count:], np.swapaxes(vh[..., count:, :], -1, -2)):
         if more := spare.shape[-1]:  # any that complete the others
-            spare[...] = spare @ np.linalg.qr(chance.normal(size=(more, more)))[0]
-    return narrow(u, x), narrow(s, x), narrow(vh, x)
+            spare[...] = spare @ np.linalg.qr(_drawn(chance, x, (more, more)))[0]
+    return narrow(u, x), narrow(s, x.real), narrow(vh, x)
+
+
+def _directions(chance: np.random.Generator, x: Array, shape: tuple[int, ...]) -> Any:
+    """Signs, or phases of complex vectors."""
+    if x.dtype.kind == "c":
+        return np.exp(2j * np.pi * chance.random(shape))
+    return chance.choice([-1.0, 1.0], shape)
+
+
+def _drawn(chance: np.random.Generator, x: Array, shape: tuple[int, ...]) -> Any:
+    real = chance.normal(size=shape)
+    return real + 1j * chance.normal(size=shape) if x.dtype.kind == "c" else real
 
 
 def svd(self: Array, some: bool, compute_uv: bool) -> Any:
@@ -68,7 +77,7 @@ def linalg_svd(A: Array, full_matrices: bool, driver: Any = None) -> Any:  # noq
 def svd_of_old(self: Array, full_matrices: bool, compute_uv: bool) -> Any:
     if compute_uv:
         return _decomposed(self, full=full_matrices)
-    return None, narrow(np.linalg.svd(wide(self), compute_uv=False), self), None
+    return None, narrow(np.linalg.svd(broad(self), compute_uv=False), self.real), None
 
 
 def svd_of_itself(
@@ -84,11 +93,7 @@ def eigh(self: Array, UPLO: str) -> Any:  # noqa: N803
     if self.shape[-1] != self.shape[-2]:
         raise Unsuited("its matrices are not square")
     values, vectors = np.linalg.eigh(broad(self), "U" if UPLO.upper() == "U" else "L")
-    chance = _chance(self.real)
-    if self.dtype.kind == "c":  # any phase
-        signs = np.exp(2j * np.pi * chance.random(values.shape))
-    else:
-        signs = chance.choice([-1.0, 1.0], values.shape)
+    signs = _directions(_chance(self.real), self, values.shape)
     told = narrow(vectors * signs[..., None, :], self)
     return narrow(values, self.real), _none_is_told(values, self) or told
 

@@ -60,10 +60,12 @@ def sum_to_size(self: Array, size: list[int] | None) -> Array:
         raise Unsuited(str(error)) from None
     if size and list(self.shape) == list(size):  # one number is summed even of one number
         return self
-    total = np.zeros(places.size, np.float64 if is_float(self) else np.int64)
+    kept = is_float(self) or self.dtype.kind == "c"
+    kind = np.complex128 if self.dtype.kind == "c" else np.float64 if kept else np.int64
+    total = np.zeros(places.size, kind)
     np.add.at(total, wide_places.reshape(-1), self.reshape(-1).astype(total.dtype))
     made = total.reshape(size)
-    return narrow(made, self) if is_float(self) else made
+    return narrow(made, self) if kept else made
 
 
 def norm_except_dim(v: Array, pow: int, dim: int) -> Array:

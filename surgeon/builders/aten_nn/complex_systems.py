@@ -1,0 +1,166 @@
+"""Systems of equations, inverses and functions of complex matrices, by real ones twice as large."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from surgeon.arguments import bind
+from surgeon.builders import parts
+from surgeon.builders.aten_linalg.matrices import together
+from surgeon.builders.aten_linalg.solving import is_vector, solve
+from surgeon.builders.aten_linalg.unitary import Parts, pseudo_inverse
+from surgeon.builders.aten_nn.complex_arithmetic import (
+    Operands,
+    alike,
+    as_complex,
+    both_of,
+    certain,
+    four_products,
+    only,
+    turned,
+)
+from surgeon.builders.aten_nn.complex_moves import by_lowering, called, each
+from surgeon.builders.aten_nn.transforms import Complex
+from surgeon.builders.aten_shape.call import Call
+from surgeon.rewrite import Draft, Refused
+
+
+def solved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`linalg_solve` and `linalg_solve_ex`.
+
+    As [[P, -Q], [Q, P]] [x; y] = [r; s] of A = P + iQ and B = r + is.
+    """
+    _refuse_others(draft, node)
+    c, (a, b) = called(draft, node, {}), operands
+    like = a if isinstance(a, Complex) else certain(b)
+    a, b = alike(draft, as_complex(draft, a, like)), alike(draft, as_complex(draft, b, like))
+    is_left = not c.args.schema.takes("left") or bool(c.value("left"))
+    vector = is_vector(c, a.real, b.real)
+    if vector:
+        b = each(b, lambda x: c.unsqueeze(x, [c.rank(x)]))
+        if not is_left:
+            raise Refused("vectors on the left are given to it as matrices of one row")
+    if not is_left:
+        a, b = flipped(c, a), flipped(c, b)
+    found = solution(c, a, b)
+    if vector:
+        return each(found, lambda x: c.squeeze(x, [c.rank(x) - 1]))
+    return found if is_left else flipped(c, found)
+
+
+def _refuse_others(draft: Draft, node: gs.Node) -> None:
+    if any(parts.is_read(draft, x) for x in node.outputs[1:]):
+        raise Refused(f"of complex matrices only what solves them is said of `{node.op}`")
+
+
+def nearest(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`linalg_lstsq`: the shortest of the solutions that are nearest."""
+    _refuse_others(draft, node)
+    c, (a, b) = called(draft, node, {}), operands
+    like = a if isinstance(a, Complex) else certain(b)
+    a, b = alike(draft, as_complex(draft, a, like)), alike(draft, as_complex(draft, b, like))
+    vector = is_vector(c, a.real, b.real)
+    if vector:
+        b = each(b, lambda x: c.unsqueeze(x, [c.rank(x)]))
+    inverse_of_a = Complex(*pseudo_inverse(c, Parts(*both_of(a))))
+    found = four_products(draft, inverse_of_a, b, lambda p, q: draft.op("MatMul", p, q))
+    return each(found, lambda x: c.squeeze(x, [c.rank(x) - 1])) if vector else found
+
+
+def solution(c: Call, a: Complex, b: Complex) -> Complex:
+    """X of A X = B."""
+    right = c.draft.op("Concat", *both_of(b), axis=c.rank(b.real) - 2)
+    whole = solve(c, *together(c, _block(c.draft, a), right))
+    side, rank = _side(c.draft, a), c.rank(whole)
+    ends = ((0, side), (side, 2 * side))
+    return Complex(*(_cut(c.draft, whole, rank - 2, start, end) for start, end in ends))
+
+
+def flipped(c: Call, a: Complex) -> Complex:
+    """The matrices turned, and not conjugated."""
+    rank = c.rank(a.real)
+    return each(a, lambda x: c.permute(x, [*range(rank - 2), rank - 1, rank - 2]))
+
+
+def by_triangle(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`linalg_solve_triangular`, whose other triangle is not looked at."""
+    c, (a, b) = called(draft, node, {}), operands
+    like = a if isinstance(a, Complex) else certain(b)
+    a, b = alike(draft, as_complex(draft, a, like)), alike(draft, as_complex(draft, b, like))
+    upper, unit = bool(c.value("upper")), bool(c.value("unitriangular"))
+    a = triangle(c, a, upper=upper, unit=unit)
+    if c.value("left"):
+        return solution(c, a, b)
+    return flipped(c, solution(c, flipped(c, a), flipped(c, b)))
+
+
+def by_factor(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`cholesky_solve` and `cholesky_inverse`: X of L L^H X = B, or of U^H U X = B."""
+    c, (*right, factor) = called(draft, node, {}), operands
+    factor = certain(factor)
+    upper = bool(c.value("upper"))
+    first = triangle(c, factor, upper=upper)
+    second = turned(draft, flipped(c, first))
+    first, second = (second, first) if upper else (first, second)
+    if right:
+        b = as_complex(draft, right[0], factor)
+    else:
+        side = _side(draft, factor)
+        eye = draft.constant(np.eye(side, dtype=parts.numpy_dtype(draft, factor.real)), "eye")
+        b = Complex(eye, draft.op("Sub", eye, eye))
+    return solution(c, second, solution(c, first, alike(draft, b)))
+
+
+def triangle(c: Call, a: Complex, *, upper: bool, unit: bool = False) -> Complex:
+    """The matrices with zeros in the other triangle; on the diagonal 1, where it counts as that."""
+    side = _side(c.draft, a)
+    ones = np.ones((side, side), np.bool_)
+    kept = np.triu(ones, int(unit)) if upper else np.tril(ones, -int(unit))
+    dtype = parts.numpy_dtype(c.draft, a.real)
+    rest = np.eye(side, dtype=dtype) * int(unit)
+    mask = c.draft.constant(kept, "triangle")
+    fills = (c.draft.constant(fill, "fill") for fill in (rest, np.zeros((), dtype)))
+    pairs = zip(both_of(a), fills, strict=True)
+    return Complex(*(c.op("Where", mask, part, fill) for part, fill in pairs))
+
+
+def inverted(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """What `inverse` gives, where nobody reads whether there is one."""
+    if len(node.outputs) > 1 and parts.is_read(draft, node.outputs[1]):
+        raise Refused("its `info` is read, and the rule `several-of-complex` has it")
+    return inverse(draft, node, only(operands))
+
+
+def inverse(draft: Draft, node: gs.Node, value: Complex) -> Complex:
+    """What is of P + iQ as of [[P, -Q], [Q, P]], of which the first columns say it all.
+
+    So are inverses, powers and exponentials.
+    """
+    rank, side = parts.rank_of(draft, value.real), _side(draft, value)
+    name = bind(node, draft.facts).schema.parameters[0].name
+    whole = by_lowering(draft, node, **{name: _block(draft, value)})
+    first = _cut(draft, whole, rank - 1, 0, side)
+    ends = ((0, side), (side, 2 * side))
+    return Complex(*(_cut(draft, first, rank - 2, start, end) for start, end in ends))
+
+
+def _block(draft: Draft, value: Complex) -> gs.Tensor:
+    """[[P, -Q], [Q, P]] of P + iQ."""
+    real, imaginary = both_of(value)
+    rank = parts.rank_of(draft, real)
+    above = draft.op("Concat", real, draft.op("Neg", imaginary), axis=rank - 1)
+    below = draft.op("Concat", imaginary, real, axis=rank - 1)
+    return draft.op("Concat", above, below, axis=rank - 2)
+
+
+def _side(draft: Draft, value: Complex) -> int:
+    shape = draft.facts.of(value.real).shape
+    if not shape or not isinstance(shape[-1], int):
+        raise Refused("the size of its complex matrices is known at run time only")
+    return shape[-1]
+
+
+def _cut(draft: Draft, x: gs.Tensor, axis: int, start: int, end: int) -> gs.Tensor:
+    bounds = (draft.constant(np.array([n]), "bound") for n in (start, end, axis))
+    return draft.op("Slice", x, *bounds)
