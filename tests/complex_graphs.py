@@ -63,3 +63,19 @@ def of_values(nodes: list[Any], feeds: dict[str, Any]) -> None:
     begin = [node for node in BEGIN if node.input[0] in feeds]
     for opset in (9, 17):
         agree([*begin, *nodes], feeds, opset)
+
+
+def call(
+    kind: str, *arguments: Any, made: tuple[str, ...] = ("c",), overload: str = ""
+) -> list[Any]:
+    """The nodes of one operator; arrays and numbers are constants, texts name values."""
+    names, nodes = [], []
+    for i, value in enumerate(arguments):
+        if value is None or isinstance(value, str):
+            names.append(value or "")
+            continue
+        names.append(f"k{i}")
+        nodes.append(constant(f"k{i}", value))
+    node = aten(kind, names, made[0], overload)
+    node.output.extend(made[1:])
+    return [*nodes, node]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from aten_layer import normal
-from complex_graphs import agree, aten, constant, mended, model_of
+from complex_graphs import agree, aten, call, constant, mended, model_of
 from onnx import helper
 
 from surgeon.reference import Reference
@@ -15,18 +15,6 @@ from surgeon.reference import Reference
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 BEGIN = [aten("view_as_complex", ["z"], "a"), aten("view_as_complex", ["w"], "b")]
 PAIRS = aten("view_as_real", ["c"], "y")
-
-
-def single(kind: str, *arguments: Any, overload: str = "") -> list[Any]:
-    """The nodes of one operator on `a`; arrays and numbers are constants, names are values."""
-    names, nodes = [], []
-    for i, value in enumerate(arguments):
-        if value is None or isinstance(value, str):
-            names.append(value or "")
-            continue
-        names.append(f"k{i}")
-        nodes.append(constant(f"k{i}", value))
-    return [*nodes, aten(kind, names, "c", overload)]
 
 
 def of_pairs(nodes: list[Any], **feeds: Any) -> None:
@@ -39,16 +27,16 @@ def of_pairs(nodes: list[Any], **feeds: Any) -> None:
 @pytest.mark.parametrize("sizes", [(3, 5), (1, 5), (5,), (2, 1)])
 def test_covariance(sizes: tuple[int, ...], dtype: Any) -> None:
     z = normal(*sizes, 2).astype(dtype)
-    of_pairs(single("cov", "a", 0, None, None), z=z)
+    of_pairs(call("cov", "a", 0, None, None), z=z)
     if sizes[-1] > 1:
-        of_pairs(single("cov", "a", 1, None, None), z=z)
-        of_pairs(single("corrcoef", "a"), z=z)
+        of_pairs(call("cov", "a", 1, None, None), z=z)
+        of_pairs(call("corrcoef", "a"), z=z)
 
 
 def test_covariance_with_weights() -> None:
     often, share = np.array([1, 2, 1, 3]), np.abs(normal(4)) + 0.1
     for weights in ((often, None), (None, share), (often, share)):
-        of_pairs(single("cov", "a", 1, *weights), z=normal(3, 4, 2))
+        of_pairs(call("cov", "a", 1, *weights), z=normal(3, 4, 2))
 
 
 @pytest.mark.parametrize("kind", ["var_mean", "std_mean"])
@@ -74,14 +62,14 @@ def test_running_sums_of_exponentials(sizes: tuple[int, ...], dtype: Any) -> Non
     """Whose angles go beyond a half turn, as PyTorch's do."""
     for dim in range(-1, max(len(sizes), 1)):
         z = (3 * normal(*sizes, 2)).astype(dtype)
-        of_pairs(single("logcumsumexp", "a", dim), z=z)
+        of_pairs(call("logcumsumexp", "a", dim), z=z)
 
 
 @pytest.mark.parametrize("first", [0, 2])
 def test_running_sums_with_nothing_and_no_numbers(first: int) -> None:
     z = normal(6, 2)
     z[first, 0], z[first + 1, 0], z[4, 1] = -np.inf, -np.inf, np.nan
-    model = model_of([BEGIN[0], *single("logcumsumexp", "a", 0), PAIRS], {"z": z})
+    model = model_of([BEGIN[0], *call("logcumsumexp", "a", 0), PAIRS], {"z": z})
     wanted = np.asarray(z[..., 0])
     wanted = np.logaddexp.accumulate(wanted)
     found = mended(model, {"z": z})
@@ -92,7 +80,7 @@ def test_running_sums_with_nothing_and_no_numbers(first: int) -> None:
 
 
 def test_running_sums_over_an_axis_of_any_length() -> None:
-    nodes = [BEGIN[0], *single("logcumsumexp", "a", 0), PAIRS]
+    nodes = [BEGIN[0], *call("logcumsumexp", "a", 0), PAIRS]
     z = normal(3, 4, 2)
     model = model_of(nodes, {"z": z})
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
@@ -104,33 +92,33 @@ def test_running_sums_over_an_axis_of_any_length() -> None:
 @pytest.mark.parametrize("sizes", [(3, 4), (2, 3, 4), ()])
 def test_sums_of_exponentials(sizes: tuple[int, ...]) -> None:
     z, w = 3 * normal(*sizes, 2), 3 * normal(*sizes, 2)[::1]
-    of_pairs(single("logaddexp", "a", "b"), z=z, w=np.roll(w, 1, 0))
-    of_pairs(single("logsumexp", "a", [0], False), z=z)
-    of_pairs(single("silu", "a"), z=z)
+    of_pairs(call("logaddexp", "a", "b"), z=z, w=np.roll(w, 1, 0))
+    of_pairs(call("logsumexp", "a", [0], False), z=z)
+    of_pairs(call("silu", "a"), z=z)
 
 
 def test_powers_of_two() -> None:
     z, w = normal(3, 4, 2), normal(4, 2)
-    of_pairs(single("ldexp", "a", "b"), z=z, w=w)
-    of_pairs(single("ldexp", "a", np.array([1, 2, -3, 0]), overload="Tensor"), z=z)
+    of_pairs(call("ldexp", "a", "b"), z=z, w=w)
+    of_pairs(call("ldexp", "a", np.array([1, 2, -3, 0]), overload="Tensor"), z=z)
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
 def test_parts_of_a_bounded_norm(p: float) -> None:
-    of_pairs(single("renorm", "a", p, 1, 1.5), z=normal(3, 4, 2))
+    of_pairs(call("renorm", "a", p, 1, 1.5), z=normal(3, 4, 2))
 
 
 @pytest.mark.parametrize("increasing", [True, False])
 def test_powers(increasing: bool) -> None:
-    of_pairs(single("vander", "a", 4, increasing), z=normal(3, 2))
-    of_pairs(single("linalg_vander", "a", None), z=normal(2, 3, 2))
+    of_pairs(call("vander", "a", 4, increasing), z=normal(3, 2))
+    of_pairs(call("linalg_vander", "a", None), z=normal(2, 3, 2))
 
 
 def test_what_is_brought_into_the_shape_of_complex_values() -> None:
     z, w = normal(3, 4, 2), normal(2, 6, 2)
     for kind in ("view_as", "reshape_as"):
-        of_pairs(single(kind, "a", "b"), z=z, w=w)
-    of_pairs(single("expand_as", "a", "b"), z=z[:1], w=z)
+        of_pairs(call(kind, "a", "b"), z=z, w=w)
+    of_pairs(call("expand_as", "a", "b"), z=z[:1], w=z)
     feeds = {"x": normal(12), "w": w}
     for kind in ("view_as", "reshape_as"):
         agree([BEGIN[1], aten(kind, ["x", "b"], "y")], feeds)
@@ -138,12 +126,12 @@ def test_what_is_brought_into_the_shape_of_complex_values() -> None:
 
 @pytest.mark.parametrize("kind", ["pixel_shuffle", "pixel_unshuffle", "channel_shuffle"])
 def test_channels_that_are_moved(kind: str) -> None:
-    of_pairs(single(kind, "a", 2), z=normal(1, 4, 4, 2, 2))
+    of_pairs(call(kind, "a", 2), z=normal(1, 4, 4, 2, 2))
 
 
 def test_values_on_a_diagonal_and_summed_to_a_shape() -> None:
-    of_pairs(single("diagflat", "a", 1), z=normal(3, 2))
-    of_pairs(single("sum_to_size", "a", [1, 4]), z=normal(3, 4, 2))
+    of_pairs(call("diagflat", "a", 1), z=normal(3, 2))
+    of_pairs(call("sum_to_size", "a", [1, 4]), z=normal(3, 4, 2))
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.float32, np.float64, np.int64])
@@ -162,7 +150,7 @@ def test_a_cast_takes_the_real_part(dtype: Any) -> None:
 
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_distances_of_pairs(p: float) -> None:
-    nodes = single("pairwise_distance", "a", "b", p, 1e-2, True)
+    nodes = call("pairwise_distance", "a", "b", p, 1e-2, True)
     nodes[-1].output[0] = "y"
     agree([*BEGIN, *nodes], {"z": normal(3, 4, 2), "w": normal(3, 4, 2)})
 
@@ -201,16 +189,16 @@ def test_slopes(place: int, order: int, opset: int) -> None:
 def test_products_along_an_axis_of_many(length: int) -> None:
     z = (normal(2, length, 3, 2) + 0.5).astype(np.float32)
     for keep in (True, False):
-        of_pairs(single("prod", "a", 1, keep, None, overload="dim_int"), z=z)
-    of_pairs(single("cumprod", "a", 1, None), z=z)
-    of_pairs(single("prod", "a", None), z=z[:1, :, :1])
+        of_pairs(call("prod", "a", 1, keep, None, overload="dim_int"), z=z)
+    of_pairs(call("cumprod", "a", 1, None), z=z)
+    of_pairs(call("prod", "a", None), z=z[:1, :, :1])
 
 
 def test_sums_and_products_in_a_complex_dtype() -> None:
     complex128 = 10
-    of_pairs(single("prod", "a", 1, True, complex128, overload="dim_int"), z=normal(3, 4, 2))
-    of_pairs(single("cumsum", "a", 1, complex128), z=normal(3, 4, 2))
-    of_pairs(single("sum", "a", [0], False, complex128, overload="dim_IntList"), z=normal(3, 4, 2))
+    of_pairs(call("prod", "a", 1, True, complex128, overload="dim_int"), z=normal(3, 4, 2))
+    of_pairs(call("cumsum", "a", 1, complex128), z=normal(3, 4, 2))
+    of_pairs(call("sum", "a", [0], False, complex128, overload="dim_IntList"), z=normal(3, 4, 2))
 
 
 def test_products_of_matrices_that_are_added() -> None:
@@ -229,7 +217,7 @@ def test_differences_behind_what_stands_before() -> None:
 
 
 def test_norms_of_one_number() -> None:
-    nodes = single("linalg_vector_norm", "a", 2, [0], True, None)
+    nodes = call("linalg_vector_norm", "a", 2, [0], True, None)
     nodes[-1].output[0] = "y"
     agree([BEGIN[0], *nodes], {"z": normal(2)})
 
@@ -247,7 +235,7 @@ def test_a_bilinear_layer(lots: tuple[int, ...]) -> None:
 def test_a_logarithm_of_what_was_made_complex_for_it(opset: int) -> None:
     """As people take logarithms of numbers below 0."""
     x = normal(3, 4)
-    nodes = [helper.make_node("Cast", ["x"], ["a"], to=14), *single("log", "a"), PAIRS]
+    nodes = [helper.make_node("Cast", ["x"], ["a"], to=14), *call("log", "a"), PAIRS]
     found = mended(model_of(nodes, {"x": x}, opset), {"x": x})
     wanted = np.log(x.astype(np.complex128))
     np.testing.assert_allclose(found[..., 0] + 1j * found[..., 1], wanted, rtol=1e-5, atol=1e-6)

@@ -7,7 +7,7 @@ two opposite vectors stands for a direction is the implementation's, as PyTorch 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx
 import onnx_graphsurgeon as gs
@@ -82,11 +82,38 @@ def _decomposed(c: Call, a: gs.Tensor, *, full: bool) -> tuple[gs.Tensor, gs.Ten
     """
     high, wide = _known_side(c, a, -2), _known_side(c, a, -1)
     found = r.orthogonal_columns(c, a, basis=True)
+    values, told, left, basis = directions(c, found, high, wide)
+    rest = orthogonal_factor(c, left, high, wide, complete=full)
+    inner = m.columns(c, rest, 0, wide) if full and high > wide else rest
+    left = c.op("Where", told, left, inner)
+    if full and high > wide:
+        left = c.concat([left, m.columns(c, rest, wide)], c.rank(a) - 1)
+    return left, values, basis
+
+
+class Directions(NamedTuple):
+    """Orthogonal columns by their lengths, the longest first.
+
+    Attributes:
+        values: [..., wide], the lengths.
+        told: [..., 1, wide], whether a column is long enough to say a direction.
+        units: [..., rows, wide], the columns at length 1; 0 where they say none.
+        basis: [..., rows, wide], what they were turned by, in the same order.
+    """
+
+    values: gs.Tensor
+    told: gs.Tensor
+    units: gs.Tensor
+    basis: gs.Tensor
+
+
+def directions(c: Call, found: r.Orthogonal, high: int, wide: int) -> Directions:
+    """The columns of matrices [..., high, wide] that rotations made orthogonal."""
     assert found.basis is not None
     # behind the last turn of a sweep every column stands where it stood, and the zeros at the end
     product, basis = (m.columns(c, x, 0, wide) for x in (found.product, found.basis))
-    values, order = topk(c, r.lengths(c, product), c.rank(a) - 2, wide, largest=True)
-    rank, dtype = c.rank(a), c.dtype(a)
+    rank, dtype = c.rank(product), c.dtype(product)
+    values, order = topk(c, r.lengths(c, product), rank - 2, wide, largest=True)
     places = c.op("Equal", m.places(c, wide), c.unsqueeze(order, [rank - 2]))
     sorting = c.cast(places, dtype)  # [..., wide, wide]: in each column one 1
     product, basis = (c.op("MatMul", x, sorting) for x in (product, basis))
@@ -95,13 +122,9 @@ def _decomposed(c: Call, a: gs.Tensor, *, full: bool) -> tuple[gs.Tensor, gs.Ten
     eps = float(finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).eps)
     told = c.op("Less", c.op("Mul", largest, c.number(high * eps, dtype)), lengths)
     zero, one = c.number(0, dtype), c.number(1, dtype)
-    left = c.op("Div", c.op("Where", told, product, zero), c.op("Where", told, lengths, one))
-    rest = orthogonal_factor(c, left, high, wide, complete=full)
-    inner = m.columns(c, rest, 0, wide) if full and high > wide else rest
-    left = c.op("Where", told, left, inner)
-    if full and high > wide:
-        left = c.concat([left, m.columns(c, rest, wide)], rank - 1)
-    return left, c.op("Mul", values, c.squeeze(found.scale, [rank - 1])), basis
+    units = c.op("Div", c.op("Where", told, product, zero), c.op("Where", told, lengths, one))
+    values = c.op("Mul", values, c.squeeze(found.scale, [rank - 1]))
+    return Directions(values, told, units, basis)
 
 
 def require_inner(c: Call, *outputs: int) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_linalg import matrices as m
 from surgeon.builders.aten_linalg import rotations as r
-from surgeon.builders.aten_linalg.vectors import require_inner
+from surgeon.builders.aten_linalg.vectors import directions, require_inner
 from surgeon.builders.aten_nn.complex_arithmetic import both_of, turned
 from surgeon.builders.aten_nn.complex_elimination import few_sides, orthogonal_factor
 from surgeon.builders.aten_nn.complex_moves import each
 from surgeon.builders.aten_nn.transforms import Complex
 from surgeon.builders.aten_shape.call import Call
-from surgeon.builders.aten_shape.order import topk
-from surgeon.builders.scalar_types import finfo
 from surgeon.rewrite import Draft, Refused
 
 
@@ -47,26 +44,12 @@ def _decomposed(c: Call, a: Complex, *, full: bool) -> tuple[Complex, gs.Tensor,
     """
     high, wide = few_sides(c, a)
     found = r.orthogonal_columns(c, m.stacked(c, list(both_of(a))), basis=True, is_complex=True)
-    assert found.basis is not None
-    # behind the last turn of a sweep every column stands where it stood, and a zero one at the end
-    product, basis = (m.columns(c, x, 0, wide) for x in (found.product, found.basis))
-    rank, dtype = c.rank(a.real), c.dtype(a.real)
-    values, order = topk(c, r.lengths(c, product), rank - 2, wide, largest=True)
-    places = c.op("Equal", m.places(c, wide), c.unsqueeze(order, [rank - 2]))
-    sorting = c.cast(places, dtype)  # in each column one 1
-    product, basis = (c.op("MatMul", x, sorting) for x in (product, basis))
-    lengths = c.unsqueeze(values, [rank - 2])
-    largest = c.op("ReduceMax", lengths, c.ints([rank - 1], "axes"), keepdims=1)
-    eps = float(finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).eps)
-    told = c.op("Less", c.op("Mul", largest, c.number(high * eps, dtype)), lengths)
-    zero, one = c.number(0, dtype), c.number(1, dtype)
-    left = c.op("Div", c.op("Where", told, product, zero), c.op("Where", told, lengths, one))
+    values, told, left, basis = directions(c, found, high, wide)
     unit = Complex(m.rows(c, left, 0, high), m.rows(c, left, high, 2 * high))
     rest = orthogonal_factor(c, unit, high if full else wide)
     pairs = zip(both_of(unit), both_of(rest), strict=True)
     made = Complex(*(c.op("Where", told, p, m.columns(c, q, 0, wide)) for p, q in pairs))
     if full and high > wide:
         pairs = zip(both_of(made), both_of(rest), strict=True)
-        made = Complex(*(c.concat([p, m.columns(c, q, wide)], rank - 1) for p, q in pairs))
-    values = c.op("Mul", values, c.squeeze(found.scale, [rank - 1]))
+        made = Complex(*(c.concat([p, m.columns(c, q, wide)], c.rank(p) - 1) for p, q in pairs))
     return made, values, Complex(m.rows(c, basis, 0, wide), m.rows(c, basis, wide, 2 * wide))
