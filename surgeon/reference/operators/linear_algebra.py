@@ -60,6 +60,7 @@ def solve(A: Array, B: Array, left: bool = True) -> Array:
         b = b[..., None]
     if not left:
         a, b = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
+    a, b = _beside(a, b)  # by an older numpy one axis less makes vectors of B
     x = _defined(np.linalg.solve, _apart(a, A), b)
     x = x if left else x.swapaxes(-1, -2)
     return narrow(x[..., 0] if vector else x, A if A.dtype.kind == "c" else B)
@@ -86,19 +87,21 @@ def triangular_solve(
     a = _triangle(broad(A), upper, unitriangular)
     a = a.swapaxes(-1, -2) if transpose else a
     b = broad(self)
-    a, b = (np.broadcast_to(t, (*_lots(a, b), *t.shape[-2:])) for t in (a, b))
+    a, b = _beside(a, b)
     return narrow(_defined(np.linalg.solve, _apart(a, A), b), self), A
 
 
-def _lots(a: Any, b: Any) -> tuple[int, ...]:
-    return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+def _beside(a: Any, b: Any) -> tuple[Any, Any]:
+    """Both with as many matrices, of whatever sides."""
+    lots = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return np.broadcast_to(a, (*lots, *a.shape[-2:])), np.broadcast_to(b, (*lots, *b.shape[-2:]))
 
 
 def solve_triangular(self: Array, B: Array, upper: bool, left: bool, unitriangular: bool) -> Array:
     a, b = _triangle(broad(self), upper, unitriangular), broad(B)
     if not left:
         a, b = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
-    a, b = (np.broadcast_to(t, (*_lots(a, b), *t.shape[-2:])) for t in (a, b))
+    a, b = _beside(a, b)
     x = _defined(np.linalg.solve, _apart(a, self), b)
     return narrow(x if left else x.swapaxes(-1, -2), self)
 
@@ -158,7 +161,7 @@ def _product(factor: Array, upper: bool) -> Any:
 
 def cholesky_solve(self: Array, input2: Array, upper: bool) -> Array:
     a, b = _product(input2, upper), broad(self)
-    a, b = (np.broadcast_to(t, (*_lots(a, b), *t.shape[-2:])) for t in (a, b))
+    a, b = _beside(a, b)
     return narrow(_defined(np.linalg.solve, _apart(a, self), b), self)
 
 
