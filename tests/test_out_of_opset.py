@@ -206,6 +206,20 @@ def test_a_size_of_minus_one_that_expands_nothing_is_compared(sizes: str) -> Non
     assert surgeon.apply(model, "refused-forms").report.status == "equivalent"
 
 
+def test_where_it_stays_the_result_is_compared_too() -> None:
+    model = parser.parse_model("""
+        <ir_version: 4, opset_import: ["": 9]>
+        g (float[N,2,1,4] x) => (float[N,2,5,4] y) <int64[4] s = {-1, -1, 5, -1}> {
+            a = Transpose <perm = [0, 2, 1, 3]> (x)
+            b = Transpose <perm = [0, 2, 1, 3]> (a)
+            y = Expand (b, s)
+        }
+    """)
+    result = surgeon.apply(model, "clean")
+    assert [node.op_type for node in result.model.to_proto().graph.node] == ["Expand"]
+    assert result.report.status == "equivalent"
+
+
 def test_an_expand_as_onnx_has_it_is_left_to_onnxruntime() -> None:
     model = parser.parse_model("""
         <ir_version: 4, opset_import: ["": 9]>

@@ -149,11 +149,13 @@ def open_result(
     """The result in onnxruntime; and the operators it lacks, where it may lack them.
 
     Custom operators are those the original has too, and those declared. A result that holds them is
-    run by the witness.
+    run by the witness, and so is one with sizes of -1 that the original has.
 
     Raises:
         NotRunnable: It does not load, for another reason than a custom operator.
     """
+    if keeps_sizes(model) and keeps_sizes(original):
+        return Side("witness", open_reference(model, folder)), ()
     try:
         return Side("onnxruntime", open_session(model, folder=folder)), ()
     except NotRunnable as error:
