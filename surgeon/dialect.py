@@ -87,9 +87,12 @@ def normalise(
     """Bring one node to normal form, in place; `origin` keeps what the file says."""
     domain = node.domain or ""
     if key := names_operator(domain, node.op):
-        if _told_by_name(node) is None:
+        told = _told_by_name(node)
+        if told is None:
             return
         operator, overload = (str(node.attrs.get(name, "")) for name in (key, OVERLOAD))
+        rest = {k: v for k, v in node.attrs.items() if k not in (key, BY_NAME)}
+        node.attrs = {**rest, **told}
         _to_aten(node, named_operator(operator), overload, is_output)
     elif (domain in ATEN_DOMAINS and "overload" not in node.attrs) or (
         domain in opsets.STANDARD and node.op == LOST_WRITE
@@ -118,10 +121,7 @@ def _to_aten(
     if node.origin_inputs is None:
         node.origin_inputs = tuple(node.inputs)
     named, operator = operator, _written(node, operator, is_output)
-    named_by = names_operator(node.domain or "", node.op)
-    rest = {k: v for k, v in node.attrs.items() if k not in (named_by, OVERLOAD)}
-    rest = {**rest, **(_told_by_name(node) or {})}
-    rest.pop(BY_NAME, None)
+    rest = {k: v for k, v in node.attrs.items() if k != OVERLOAD}
     unpacked = {_UNPACKED: rest.pop(_UNPACKED)} if _UNPACKED in rest else {}
     node.op, node.domain = operator, ATEN
     inputs = _positional(node, operator, rest) if rest else None

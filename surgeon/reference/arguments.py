@@ -82,17 +82,14 @@ def is_prim(node: onnx.NodeProto) -> bool:
 def decode(node: onnx.NodeProto) -> Call:
     """The operator a foreign node stands for, and the arguments it gives by name."""
     attributes = {a.name: attribute_value(a) for a in node.attribute}
-    if (node.domain, node.op_type) == _TRAINER:
-        operator, overload = (
-            str(attributes.pop("name", "")),
-            str(attributes.get("overload_name", "")),
-        )
+    by_trainer = (node.domain, node.op_type) == _TRAINER
+    if by_trainer:
+        attributes["operator"] = attributes.pop("name", "")
         attributes.update(_from_json(attributes.pop(_IN_JSON, "")))
-    elif node.op_type == "ATen":
+    operator, overload = node.op_type, ""
+    if by_trainer or node.op_type == "ATen":
         operator = str(attributes.get("operator", ""))
         overload = str(attributes.get("overload_name", ""))
-    else:
-        operator, overload = node.op_type, ""
     operator = operator.rpartition("::")[2]
     if "." in operator:
         operator, _, overload = operator.partition(".")

@@ -46,7 +46,7 @@ def _early(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     names = {name for name, since in SINCE.items() if opset < since}
     names |= {name for name, until in _UNTIL.items() if opset >= until}
-    waiting = [model.graph] if names and opset else []
+    waiting = [model.graph] if opset else []
     negative: set[str] = set()  # sizes of which one is below 0
     while waiting:
         graph = waiting.pop()

@@ -250,6 +250,12 @@ def as_complex(draft: Draft, value: Value, like: Complex) -> Complex:
     return Complex(as_factor(draft, value, like.real), number_like(draft, like, 0))
 
 
+def both_complex(draft: Draft, a: Value, b: Value) -> tuple[Complex, Complex]:
+    """Two values, of which one may be real, with two parts each, both in one shape."""
+    like = a if isinstance(a, Complex) else certain(b)
+    return alike(draft, as_complex(draft, a, like)), alike(draft, as_complex(draft, b, like))
+
+
 def as_factor(draft: Draft, value: gs.Tensor, like: gs.Tensor) -> gs.Tensor:
     """A real factor in the dtype of the parts; a number has no dtype of its own."""
     dtype = parts.numpy_dtype(draft, like)

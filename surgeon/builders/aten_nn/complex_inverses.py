@@ -230,11 +230,12 @@ def logarithm_of_sum(draft: Draft, node: gs.Node, operands: Operands) -> Complex
         return plus(draft, logarithm(draft, node, powers), value.real)
     given = args.value("dim")
     dims = sorted({int(d) % rank for d in (given if isinstance(given, list) else [given])})
-    axes, keep = draft.constant(dims or list(range(rank)), "axes"), bool(args.value("keepdim"))
+    dims = dims or list(range(rank))
+    axes = draft.constant(dims, "axes")
     most = draft.op("ReduceMax", value.real, axes, keepdims=1)
     powers = exponential(draft, node, plus(draft, value, most, "Sub"))
     total = Complex(*(draft.op("ReduceSum", p, axes, keepdims=1) for p in both_of(powers)))
     found = plus(draft, logarithm(draft, node, total), most)
-    if keep:
+    if args.value("keepdim"):
         return found
-    return Complex(*(parts.squeeze(draft, part, *(dims or range(rank))) for part in both_of(found)))
+    return Complex(*(parts.squeeze(draft, part, *dims) for part in both_of(found)))

@@ -51,14 +51,14 @@ def multiplied(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 
 def _multiplied(draft: Draft, value: Complex, axis: int) -> Complex:
     """One half of an axis times the other, until there is one value; it stays as an axis of 1."""
-    shape = draft.facts.of(value.real).shape
-    length = None if shape is None else shape[axis]
+    c = Bench(draft)
+    length = c.size(value.real, axis)
     if not isinstance(length, int) or length < 1:
         raise Refused("how many complex values it multiplies is not known")
     while length > 1:
         half = length // 2
         first, second, rest = (
-            _cut(draft, value, axis, start, end)
+            moves.each(value, partial(c.slice, axis=axis, start=start, end=end))
             for start, end in ((0, half), (half, 2 * half), (2 * half, length))
         )
         value = times(draft, first, second)
@@ -67,11 +67,6 @@ def _multiplied(draft: Draft, value: Complex, axis: int) -> Complex:
             value = Complex(*(draft.op("Concat", *pair, axis=axis) for pair in pairs))
         length = half + length % 2
     return value
-
-
-def _cut(draft: Draft, value: Complex, axis: int, start: int, end: int) -> Complex:
-    bounds = [draft.constant(np.array([n]), "bound") for n in (start, end, axis)]
-    return moves.each(value, lambda x: draft.op("Slice", x, *bounds))
 
 
 def cumulated(draft: Draft, node: gs.Node, operands: Operands) -> Complex:

@@ -16,8 +16,7 @@ from surgeon.builders import parts
 from surgeon.builders.aten_math.work import Work
 from surgeon.builders.aten_nn.complex_arithmetic import (
     Operands,
-    alike,
-    as_complex,
+    both_complex,
     both_of,
     in_one_precision,
     number_like,
@@ -34,10 +33,8 @@ from surgeon.rewrite import Draft
 
 def log_added(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """`logaddexp`."""
-    both = in_one_precision(draft, *operands)
-    like = next(value for value in both if isinstance(value, Complex))
-    first, second = (alike(draft, as_complex(draft, value, like)) for value in both)
-    return _sum(draft, node, first, second)
+    first, second = in_one_precision(draft, *operands)
+    return _sum(draft, node, *both_complex(draft, first, second))
 
 
 def _sum(draft: Draft, node: gs.Node, a: Complex, b: Complex) -> Complex:

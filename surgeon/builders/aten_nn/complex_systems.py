@@ -14,6 +14,7 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     Operands,
     alike,
     as_complex,
+    both_complex,
     both_of,
     certain,
     four_products,
@@ -23,6 +24,7 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
 from surgeon.builders.aten_nn.complex_moves import by_lowering, called, each
 from surgeon.builders.aten_nn.transforms import Complex
 from surgeon.builders.aten_shape.call import Call
+from surgeon.builders.bench import Bench
 from surgeon.rewrite import Draft, Refused
 
 
@@ -33,8 +35,7 @@ def solved(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """
     _refuse_others(draft, node)
     c, (a, b) = called(draft, node, {}), operands
-    like = a if isinstance(a, Complex) else certain(b)
-    a, b = alike(draft, as_complex(draft, a, like)), alike(draft, as_complex(draft, b, like))
+    a, b = both_complex(draft, a, b)
     is_left = not c.args.schema.takes("left") or bool(c.value("left"))
     vector = is_vector(c, a.real, b.real)
     if vector:
@@ -58,8 +59,7 @@ def nearest(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """`linalg_lstsq`: the shortest of the solutions that are nearest."""
     _refuse_others(draft, node)
     c, (a, b) = called(draft, node, {}), operands
-    like = a if isinstance(a, Complex) else certain(b)
-    a, b = alike(draft, as_complex(draft, a, like)), alike(draft, as_complex(draft, b, like))
+    a, b = both_complex(draft, a, b)
     vector = is_vector(c, a.real, b.real)
     if vector:
         b = each(b, lambda x: c.unsqueeze(x, [c.rank(x)]))
@@ -72,9 +72,7 @@ def solution(c: Call, a: Complex, b: Complex) -> Complex:
     """X of A X = B."""
     right = c.draft.op("Concat", *both_of(b), axis=c.rank(b.real) - 2)
     whole = solve(c, *together(c, _block(c.draft, a), right))
-    side, rank = _side(c.draft, a), c.rank(whole)
-    ends = ((0, side), (side, 2 * side))
-    return Complex(*(_cut(c.draft, whole, rank - 2, start, end) for start, end in ends))
+    return _halves(c, whole, _side(c.draft, a))
 
 
 def flipped(c: Call, a: Complex) -> Complex:
@@ -86,8 +84,7 @@ def flipped(c: Call, a: Complex) -> Complex:
 def by_triangle(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """`linalg_solve_triangular`, whose other triangle is not looked at."""
     c, (a, b) = called(draft, node, {}), operands
-    like = a if isinstance(a, Complex) else certain(b)
-    a, b = alike(draft, as_complex(draft, a, like)), alike(draft, as_complex(draft, b, like))
+    a, b = both_complex(draft, a, b)
     upper, unit = bool(c.value("upper")), bool(c.value("unitriangular"))
     a = triangle(c, a, upper=upper, unit=unit)
     if c.value("left"):
@@ -137,12 +134,10 @@ def inverse(draft: Draft, node: gs.Node, value: Complex) -> Complex:
 
     So are inverses, powers and exponentials.
     """
-    rank, side = parts.rank_of(draft, value.real), _side(draft, value)
+    c, side = Bench(draft), _side(draft, value)
     name = bind(node, draft.facts).schema.parameters[0].name
     whole = by_lowering(draft, node, **{name: _block(draft, value)})
-    first = _cut(draft, whole, rank - 1, 0, side)
-    ends = ((0, side), (side, 2 * side))
-    return Complex(*(_cut(draft, first, rank - 2, start, end) for start, end in ends))
+    return _halves(c, c.slice(whole, c.rank(value.real) - 1, 0, side), side)
 
 
 def _block(draft: Draft, value: Complex) -> gs.Tensor:
@@ -161,6 +156,7 @@ def _side(draft: Draft, value: Complex) -> int:
     return shape[-1]
 
 
-def _cut(draft: Draft, x: gs.Tensor, axis: int, start: int, end: int) -> gs.Tensor:
-    bounds = (draft.constant(np.array([n]), "bound") for n in (start, end, axis))
-    return draft.op("Slice", x, *bounds)
+def _halves(c: Bench, rows: gs.Tensor, side: int) -> Complex:
+    """The rows of the real part, and behind them those of the imaginary one."""
+    axis = c.rank(rows) - 2
+    return Complex(c.slice(rows, axis, 0, side), c.slice(rows, axis, side, 2 * side))
