@@ -7,7 +7,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import bind
 from surgeon.builders import parts
-from surgeon.builders.aten_linalg.matrices import together
+from surgeon.builders.aten_linalg import matrices
 from surgeon.builders.aten_linalg.solving import is_vector, solve
 from surgeon.builders.aten_linalg.unitary import Parts, pseudo_inverse
 from surgeon.builders.aten_nn.complex_arithmetic import (
@@ -71,14 +71,18 @@ def nearest(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 def solution(c: Call, a: Complex, b: Complex) -> Complex:
     """X of A X = B."""
     right = c.draft.op("Concat", *both_of(b), axis=c.rank(b.real) - 2)
-    whole = solve(c, *together(c, _block(c.draft, a), right))
+    whole = solve(c, *matrices.together(c, _block(c.draft, a), right))
     return _halves(c, whole, _side(c.draft, a))
 
 
 def flipped(c: Call, a: Complex) -> Complex:
     """The matrices turned, and not conjugated."""
-    rank = c.rank(a.real)
-    return each(a, lambda x: c.permute(x, [*range(rank - 2), rank - 1, rank - 2]))
+    return each(a, lambda x: matrices.turned(c, x))
+
+
+def adjoint(c: Call, a: Complex) -> Complex:
+    """The matrices turned and conjugated."""
+    return turned(c.draft, flipped(c, a))
 
 
 def by_triangle(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
@@ -98,7 +102,7 @@ def by_factor(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     factor = certain(factor)
     upper = bool(c.value("upper"))
     first = triangle(c, factor, upper=upper)
-    second = turned(draft, flipped(c, first))
+    second = adjoint(c, first)
     first, second = (second, first) if upper else (first, second)
     if right:
         b = as_complex(draft, right[0], factor)

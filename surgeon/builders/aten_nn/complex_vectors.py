@@ -7,9 +7,9 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_linalg import matrices as m
 from surgeon.builders.aten_linalg import rotations as r
 from surgeon.builders.aten_linalg.vectors import directions, require_inner
-from surgeon.builders.aten_nn.complex_arithmetic import both_of, turned
+from surgeon.builders.aten_nn.complex_arithmetic import both_of
 from surgeon.builders.aten_nn.complex_elimination import few_sides, orthogonal_factor
-from surgeon.builders.aten_nn.complex_moves import each
+from surgeon.builders.aten_nn.complex_systems import adjoint
 from surgeon.builders.aten_nn.transforms import Complex
 from surgeon.builders.aten_shape.call import Call
 from surgeon.rewrite import Draft, Refused
@@ -27,13 +27,9 @@ def singular_vectors(
     full = not c.value("some") if schema.takes("some") else bool(c.value("full_matrices"))
     high, wide = few_sides(c, value)
     flat = high < wide
-    left, values, right = _decomposed(c, _adjoint(c, value) if flat else value, full=full)
+    left, values, right = _decomposed(c, adjoint(c, value) if flat else value, full=full)
     left, right = (right, left) if flat else (left, right)
-    return left, values, right if node.op == "svd" else _adjoint(c, right)
-
-
-def _adjoint(c: Call, value: Complex) -> Complex:
-    return turned(c.draft, each(value, lambda x: m.turned(c, x)))
+    return left, values, right if node.op == "svd" else adjoint(c, right)
 
 
 def _decomposed(c: Call, a: Complex, *, full: bool) -> tuple[Complex, gs.Tensor, Complex]:
