@@ -17,6 +17,7 @@ HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 TASK = """\
 import ctypes, os, time
 from pathlib import Path
+from surgeon import runtime
 from surgeon.batch.task import data_files, repair as plain
 
 def repair(path, target, recipes, digests, options):
@@ -25,6 +26,8 @@ def repair(path, target, recipes, digests, options):
         log.write(name + "\\n")
     if name.startswith("abort"):
         os.abort()
+    if name.startswith("sessions"):  # of this process alone
+        runtime.Session.__init__ = lambda *_, **__: os.abort()
     if name.startswith("segfault"):
         ctypes.string_at(0)
     if name.startswith("hang"):

@@ -88,6 +88,17 @@ def test_one_file_never_harms_another(zoo: Path, double: Path, log: Path) -> Non
     assert sorted(tree(dest)) == ["deep/er/two.onnx", "one.onnx", "well.onnx"]
 
 
+@pytest.mark.slow
+def test_where_onnxruntime_ends_its_process_it_runs_in_one_of_its_own(
+    zoo: Path, double: Path, log: Path
+) -> None:
+    (zoo / "sessions.onnx").write_bytes(net(12))
+    rows = {row.name: row for row in surgeon.batch(zoo, zoo.parent / "out", double, jobs=1)}
+    assert rows["sessions.onnx"].outcome == "repaired"
+    assert rows["sessions.onnx"].verdict == ("equivalent", rows["one.onnx"].verdict[1])
+    assert log.read_text().split().count("sessions.onnx") == 2
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the address space is limited on Linux alone")
 @pytest.mark.slow
 @pytest.mark.parametrize("memory", [600 << 20, 800 << 20, 1 << 30])

@@ -223,8 +223,8 @@ def new_worker() -> Worker:
 
 
 def enter(crew: list[Worker]) -> None:
-    """Give this thread a worker that `crew` knows too, to end it when the run is interrupted."""
-    _mine.worker, _mine.count = new_worker(), 0
+    """Give this thread a worker that `crew` knows too: who takes it out ends it for good."""
+    _mine.worker, _mine.count, _mine.crew = new_worker(), 0, crew
     crew.append(_mine.worker)
 
 
@@ -237,7 +237,11 @@ def _worker() -> Worker:
 
 
 def _repair(job: Job, path: str, staged: Path) -> dict[str, Any]:
-    """The fields of a row. What did not fit beside what others left is tried in a new process."""
+    """The fields of a row.
+
+    What did not fit beside what others left is tried in a new process; what ended its process,
+    with onnxruntime in one of its own, as `surgeon apply` has it: its end may be a finding.
+    """
     worker = _worker()
     if _mine.count >= _LIFE:
         worker.close()
@@ -248,18 +252,22 @@ def _repair(job: Job, path: str, staged: Path) -> dict[str, Any]:
         worker.close()
         _mine.count = 1
         found = _tried(job, path, staged)
+    if found["outcome"] == "crashed" and worker in _mine.crew:
+        _mine.count = 1
+        found = _tried(job, path, staged, apart=True)
     return found
 
 
-def _tried(job: Job, path: str, staged: Path) -> dict[str, Any]:
+def _tried(job: Job, path: str, staged: Path, *, apart: bool = False) -> dict[str, Any]:
     began = time.perf_counter()
-    found = _told(job, path, staged)
+    found = _told(job, path, staged, apart)
     return {"seconds": time.perf_counter() - began, **found}
 
 
-def _told(job: Job, path: str, staged: Path) -> dict[str, Any]:
-    arguments = (path, str(staged), job.recipes, job.digests, dict(job.options))
+def _told(job: Job, path: str, staged: Path, apart: bool) -> dict[str, Any]:
     memory = _memory(job)
+    options = {**job.options, "apart": memory if apart else None}
+    arguments = (path, str(staged), job.recipes, job.digests, options)
     try:
         found: dict[str, Any] = _worker().call(
             job.task, *arguments, timeout=job.timeout, memory=memory

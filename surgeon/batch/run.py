@@ -300,6 +300,6 @@ def _threads(jobs: int) -> Iterator[Executor]:
         yield pool
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        for worker in crew:
-            worker.close()
+        while crew:
+            crew.pop().close()
         pool.shutdown(wait=True)

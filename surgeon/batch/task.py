@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ from surgeon.customops import custom_ops
 from surgeon.errors import LeftoverError, ModelError, OutputError, RecipeError, SurgeonError
 from surgeon.external import external_tensors
 from surgeon.files import write_whole
+from surgeon.isolation import isolation
 from surgeon.model import Model
 from surgeon.opening import not_there
 from surgeon.recipe import Recipe
 from surgeon.report import Report
 from surgeon.surgery import apply
 
+_OURS = ("custom_ops", "apart")  # options that are no arguments of `surgeon.apply`
 _PARSED = 3  # times its size: the bytes, the protobuf, and one copy
 _ALLOCATION = ("bad_alloc", "failed to allocate memory", "cannot allocate memory")
 
@@ -48,7 +51,8 @@ def repair(
         target: Where a changed model is saved; its external data stay where they are.
         recipes: Names or paths.
         digests: What the recipes' digests are: one that was edited meanwhile is refused.
-        options: Keyword arguments of `surgeon.apply`; and `custom_ops`, paths of libraries.
+        options: Keyword arguments of `surgeon.apply`; `custom_ops`, paths of libraries; and
+            `apart`, bytes of memory of a worker of their own that models run in; None for none.
 
     Returns:
         Fields of a `Row`, without those that say which file it is.
@@ -60,8 +64,8 @@ def repair(
         model = Model.of(path)
         absent = not_there(model, options.get("keep", ()))
         there = [name for name in options.get("keep", ()) if name not in absent]
-        asked = {key: value for key, value in options.items() if key != "custom_ops"}
-        with custom_ops(*options.get("custom_ops", ())):
+        asked = {key: value for key, value in options.items() if key not in _OURS}
+        with _apart(options), custom_ops(*options.get("custom_ops", ())):
             result = apply(model, *plans, **{**asked, "keep": there})
         if result.model.changed:
             write_whole(Path(target), *result.model.to_bytes(where=path))
@@ -85,6 +89,12 @@ def repair(
     found["seconds"] = time.perf_counter() - began
     _let_go()
     return found
+
+
+def _apart(options: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """`isolation` where it was asked for; the task's own time is what limits it."""
+    memory = options.get("apart")
+    return nullcontext() if memory is None else isolation(timeout=None, memory=memory)
 
 
 def _let_go() -> None:
