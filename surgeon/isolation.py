@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import onnx
 
 from surgeon import capacity, customops
+from surgeon.aside import put_aside
 from surgeon.choices import check_integer
 from surgeon.errors import ForeignError, MemoryUp, TimeUp
 from surgeon.runtime import Feeds, NotRunnable, Runner, Session, not_held, without_schema
@@ -89,10 +90,14 @@ def open_session(
 ) -> Runner:
     """A `Session`, in the worker where one is to be used.
 
+    Weights of a large model are put aside, where there is room for them.
+
     Raises:
         NotRunnable: The model does not load.
         ForeignError: onnxruntime ended the worker.
     """
+    if isinstance(model, onnx.ModelProto):
+        model, folder = put_aside(model, folder)
     if (here := _cell.get()) is None:
         return Session(model, folder=folder, optimise=optimise)
     made = "surgeon.isolation:_session"

@@ -19,7 +19,7 @@ import onnx
 from surgeon import blocks, customops
 from surgeon.customops import LibraryError
 from surgeon.errors import ModelError, SurgeonError
-from surgeon.external import with_small_data
+from surgeon.external import bytes_outside, with_small_data
 from surgeon.nested import every_node
 from surgeon.numerals import natural
 from surgeon.ortvalues import NARROW, NUMPY, array_of, element, table_of
@@ -255,6 +255,8 @@ def _loaded(model: onnx.ModelProto | Path, folder: Path | None, *, optimise: boo
     # protobuf counts bytes by writing them: once is enough
     source = str(model) if isinstance(model, Path) else model.SerializeToString()
     size = None if isinstance(source, str) else len(source)
+    if size is not None and size < _SMALL and isinstance(model, onnx.ModelProto):
+        size += bytes_outside(model)
     options = _options(size, optimise=optimise, folder=folder)
     try:
         return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
@@ -280,6 +282,8 @@ def _options(size: int | None, *, optimise: bool, folder: Path | None) -> Any:
     options.enable_cpu_mem_arena = not small  # it asks for twice what a few runs need
     options.enable_mem_reuse = False  # the plan of it takes the square of the number of nodes
     options.use_deterministic_compute = True
+    if not small and not optimise:  # weights stay where they are: a few runs gain nothing by a copy
+        options.add_session_config_entry("session.disable_prepacking", "1")
     for library in customops.libraries():
         customops.register(options, library)
     # The witness holds many sessions: their idle threads must not spin (7 times as slow).

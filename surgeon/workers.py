@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from surgeon import customops
 from surgeon.errors import ForeignError, MemoryUp, TimeUp
 from surgeon.messages import receive, send
 
+_TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # variables that say where temporary files go
 _GLANCE = 0.2  # seconds between two looks at the clock
 
 
@@ -45,6 +47,7 @@ class Worker:
         self._libraries: tuple[str, ...] = ()  # of custom operators, that the process has
         self._watch: _Watch | None = None
         self._noise: Any = None  # what the process printed, for the error's text
+        self._folder: TemporaryDirectory[str] | None = None  # for its temporary files
 
     def call(
         self,
@@ -101,6 +104,9 @@ class Worker:
         if self._noise is not None:
             self._noise.close()
             self._noise = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
 
     def __enter__(self) -> Worker:
         return self
@@ -124,7 +130,10 @@ class Worker:
             return known
         self.close()
         self._noise = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
-        named = {customops.VARIABLE: os.pathsep.join(libraries)}
+        # a process that is ended tidies nothing up
+        self._folder = TemporaryDirectory(prefix="surgeon-", ignore_cleanup_errors=True)
+        named = dict.fromkeys(_TEMPORARY, self._folder.name)
+        named[customops.VARIABLE] = os.pathsep.join(libraries)
         # -P: never import from the user's folder what merely has the name of a module.
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "surgeon.worker"],

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -16,7 +17,9 @@ import pytest
 from command import run
 
 import surgeon
+from surgeon.errors import ForeignError
 from surgeon.isolation import cell, isolation, open_session
+from surgeon.workers import Worker
 
 LINUX = sys.platform == "linux"
 HEAD = '<ir_version: 8, opset_import: ["": 17]>'
@@ -183,6 +186,17 @@ def test_a_model_that_is_let_go_leaves_the_worker() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_what_a_worker_leaves_behind_goes_with_it() -> None:
+    with Worker() as worker:
+        where = Path(worker.call("tempfile:mkdtemp"))
+        assert where.parent != Path(tempfile.gettempdir())
+        with pytest.raises(ForeignError):
+            worker.call("os:abort")
+        assert not where.parent.exists()
+        again = Path(worker.call("tempfile:mkdtemp"))
+    assert not again.parent.exists()
+
+
 def test_an_interrupt_ends_the_worker_and_leaves_the_output(
     double: Path, endless: Path, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import onnx
 
+from surgeon.aside import room_aside
 from surgeon.chance import drawn_outputs
 from surgeon.choices import Data, Reference
 from surgeon.difference.among import constants_apart
@@ -130,7 +131,7 @@ def verify(
     hints = {dim: list(s) for dim, s in sizes.items() if not isinstance(s, str)}
     tied = {dim: other for dim, other in sizes.items() if isinstance(other, str)}
     taken = narrower(pair.before, pair.after, shape, tied) if narrowed else Narrower(shape)
-    with isolation() if isolated else nullcontext():
+    with room_aside(), isolation() if isolated else nullcontext():
         files = recorded_files(reference)
         opened = _opened(pair, custom, stand_ins=not files)
         if isinstance(opened, Verdict):

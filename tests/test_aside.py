@@ -1,0 +1,115 @@
+"""Weights of large models that are put into files while models are compared."""
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+import surgeon
+from surgeon import aside
+from surgeon.aside import put_aside, room_aside
+from surgeon.external import external_tensors
+from surgeon.isolation import isolation, open_session
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "WORTH", 1 << 10)
+    monkeypatch.setattr(aside, "_LEAST", 1 << 8)
+
+
+def model(seed: int = 0) -> onnx.ModelProto:
+    """y = Neg(Neg(x @ w)) + b, with a large and a small weight, and metadata."""
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[n,16] x) => (float[n,32] y) {
+        a = MatMul (x, w) b = Neg (a) c = Neg (b) y = Add (c, v)
+    }"""
+    made = onnx.parser.parse_model(text)
+    drawn = np.random.default_rng(seed)
+    w, v = drawn.normal(size=(16, 32)), np.ones(32)
+    for name, array in ({"w": w, "v": v}).items():
+        tensor = onnx.numpy_helper.from_array(array.astype(np.float32), name)
+        made.graph.initializer.append(tensor)
+    made.metadata_props.add(key="author", value="me")
+    made.graph.doc_string = "said"
+    return made
+
+
+def test_what_is_put_aside_computes_the_same() -> None:
+    given = model()
+    feeds = {"x": np.random.default_rng(1).normal(size=(3, 16)).astype(np.float32)}
+    expected = open_session(given).run(feeds)["y"]
+    with room_aside():
+        light, folder = put_aside(given, None)
+        assert folder is not None
+        assert [tensor.name for tensor in external_tensors(light)] == ["w"]
+        assert len(light.SerializeToString()) < 1 << 10
+        assert np.array_equal(open_session(given).run(feeds)["y"], expected)
+        assert len([*folder.iterdir()]) == 1
+        inline = onnx.ModelProto()
+        inline.CopyFrom(light)
+        onnx.external_data_helper.load_external_data_for_model(inline, str(folder))
+    assert not folder.exists()
+    for tensor in inline.graph.initializer:  # what onnx leaves of having read it
+        tensor.ClearField("data_location")
+    assert inline == given
+
+
+def test_what_two_models_share_is_there_once() -> None:
+    first, second, third = model(), model(), model(2)
+    second.graph.name = "another"
+    with room_aside():
+        with room_aside():  # the outermost counts
+            _, folder = put_aside(first, None)
+        assert put_aside(second, None)[1] == folder
+        assert folder is not None
+        assert len([*folder.iterdir()]) == 1
+        put_aside(third, None)
+        assert len([*folder.iterdir()]) == 2
+
+
+def test_what_is_small_or_outside_already_stays_as_it_is(tmp_path: Path) -> None:
+    given = model()
+    assert put_aside(given, None) == (given, None)  # nowhere to put it
+    outside = onnx.ModelProto()
+    outside.CopyFrom(given)
+    onnx.save(outside, tmp_path / "m.onnx", save_as_external_data=True, size_threshold=100)
+    there = onnx.load(tmp_path / "m.onnx", load_external_data=False)
+    assert next(external_tensors(there), None) is not None
+    light = model()
+    light.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.ones((2, 2)), "w"))
+    with room_aside():
+        assert put_aside(there, tmp_path)[0] is there
+        assert put_aside(light, None)[0] is light
+
+
+def test_where_there_is_no_room_a_model_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = model()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with room_aside():
+        assert put_aside(given, None) == (given, None)
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_comparison_uses_it(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, names = model(), []
+    kept = aside._Room.put
+    monkeypatch.setattr(
+        aside._Room, "put", lambda self, data: names.append(kept(self, data)) or names[-1]
+    )
+    other = model()
+    del other.graph.node[1:3]
+    other.graph.node[1].input[0] = "a"
+    with isolation() if apart else nullcontext():
+        assert surgeon.verify(given, other).status == "equivalent"
+        assert len(names) >= 2
+        assert len({*names}) == 1
+        other.graph.initializer[0].CopyFrom(model(3).graph.initializer[0])
+        assert surgeon.verify(given, other).status == "differs"
