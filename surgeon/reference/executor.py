@@ -10,6 +10,7 @@ import ml_dtypes  # noqa: F401 - teaches numpy bfloat16 and the float8 kinds
 import numpy as np
 import onnx
 
+from surgeon.aside import put_aside
 from surgeon.declared import length_of
 from surgeon.errors import ModelError
 from surgeon.isolation import Isolated, cell
@@ -54,7 +55,7 @@ class Trembler(Runner, Protocol):
 def open_reference(
     model: onnx.ModelProto, folder: Path | None = None, *, torch: bool = False
 ) -> Trembler:
-    """A `Reference`, in the worker where one is to be used.
+    """A `Reference`, in the worker where one is to be used, as `open_session` opens sessions.
 
     Args:
         model: A model.
@@ -65,6 +66,7 @@ def open_reference(
         VerifyError: PyTorch is wanted and is not installed.
         ForeignError: It ended the worker.
     """
+    model, folder = put_aside(model, folder)
     if (here := cell()) is None:
         return _reference(model, folder, torch)
     task, called = "surgeon.reference.executor:_reference", "torch" if torch else "the witness"
