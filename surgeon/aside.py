@@ -8,6 +8,7 @@ what two models share is there once.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -18,12 +19,16 @@ import onnx
 from onnx import TensorProto
 
 from surgeon.external import external_tensors
-from surgeon.stored import kind_of
 from surgeon.wire import copy_field
 
-WORTH = 1 << 26  # bytes of such weights in a model that is worth it
+_WORTH = 1 << 26  # bytes of such weights in a model that is worth it
 _LEAST = 1 << 16  # bytes of such a weight: sizes, axes and pads are read where they stand
-_KINDS = frozenset("FLOAT FLOAT16 BFLOAT16 DOUBLE INT8 UINT8 INT32 INT64".split())
+_SIZES: dict[int, int] = {  # bytes of a value of the usual types
+    **dict.fromkeys((TensorProto.DOUBLE, TensorProto.INT64), 8),
+    **dict.fromkeys((TensorProto.FLOAT, TensorProto.INT32), 4),
+    **dict.fromkeys((TensorProto.FLOAT16, TensorProto.BFLOAT16), 2),
+    **dict.fromkeys((TensorProto.INT8, TensorProto.UINT8), 1),
+}
 
 
 class _Room:
@@ -73,31 +78,28 @@ def put_aside(model: onnx.ModelProto, folder: Path | None) -> tuple[onnx.ModelPr
     As it came where nothing is to be put aside, data lie outside already, or there is no room.
     """
     room = _room.get()
-    if room is None:
-        return model, folder
-    large = {at for at, t in enumerate(model.graph.initializer) if _bytes(t) >= _LEAST}
-    if sum(_bytes(model.graph.initializer[at]) for at in large) < WORTH:
-        return model, folder
-    if next(external_tensors(model), None) is not None:
+    if room is None or not is_heavy(model) or next(external_tensors(model), None) is not None:
         return model, folder
     try:
-        return _without(model, large, room), room.folder
+        return _without(model, room), room.folder
     except OSError:
         return model, folder
+
+
+def is_heavy(model: onnx.ModelProto) -> bool:
+    """Whether a model has as many bytes of weights in it as are worth being put aside."""
+    return sum(size for size in map(_bytes, model.graph.initializer) if size >= _LEAST) >= _WORTH
 
 
 def _bytes(tensor: TensorProto) -> int:
     """Of raw data of a usual type, without reading it."""
     if not tensor.HasField("raw_data"):
         return 0
-    kind, bits = kind_of(tensor.data_type)
-    size = bits // 8 if kind in _KINDS else 0
-    for length in tensor.dims:
-        size *= length
+    size: int = math.prod(tensor.dims) * _SIZES.get(tensor.data_type, 0)
     return size
 
 
-def _without(model: onnx.ModelProto, large: set[int], room: _Room) -> onnx.ModelProto:
+def _without(model: onnx.ModelProto, room: _Room) -> onnx.ModelProto:
     made = onnx.ModelProto()  # a copy of it all would hold the weights as long as it lives
     for field, value in model.ListFields():
         if field.name != "graph":
@@ -105,9 +107,9 @@ def _without(model: onnx.ModelProto, large: set[int], room: _Room) -> onnx.Model
     for field, value in model.graph.ListFields():
         if field.name != "initializer":
             copy_field(field.name, value, made.graph)
-    for at, tensor in enumerate(model.graph.initializer):
+    for tensor in model.graph.initializer:
         new = made.graph.initializer.add()
-        if at not in large:
+        if _bytes(tensor) < _LEAST:
             new.CopyFrom(tensor)
             continue
         new.name, new.data_type = tensor.name, tensor.data_type

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from surgeon.aside import is_heavy
 from surgeon.assumptions import Axioms, see_sizes
 from surgeon.choices import Data, Reference
 from surgeon.culprits import Kept, Place, find_culprits
@@ -109,6 +111,8 @@ class Comparison:
             narrowed=False,
             progress=progress,
         )
+        if is_heavy(self.original.proto):
+            gc.collect()  # graphs are circles, and hold the result until Python looks for some
         found = replace(found, mend="")  # its mends are for two files; a run that fails has its own
         runs = found.status in ("equivalent", "runs") and not found.custom_operators
         if not runs or not work.handed.layers:

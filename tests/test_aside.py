@@ -17,7 +17,7 @@ from surgeon.isolation import isolation, open_session
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "WORTH", 1 << 10)
+    monkeypatch.setattr(aside, "_WORTH", 1 << 10)
     monkeypatch.setattr(aside, "_LEAST", 1 << 8)
 
 

@@ -16,6 +16,7 @@ import onnx
 from surgeon.verify.compare import TOLERANCES, compare_arrays
 from surgeon.verify.measure import finfo
 from surgeon.verify.verdict import OutputCheck
+from surgeon.weights import weights_of
 
 _MOVED = "rounding alone moves the original's by"
 CALM = 0.2  # of an output's tolerance: more movement than this, and other inputs are tried
@@ -58,7 +59,7 @@ def moved_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto | None:
 
     What is so large that its rounding exceeds 1 is a mask, and stays. None where nothing moves.
     """
-    if model.ByteSize() > _LARGEST:
+    if weights_of(model.graph).size > _LARGEST:
         return None
     moved = onnx.ModelProto()
     moved.CopyFrom(model)

@@ -18,6 +18,7 @@ from surgeon.verify.compare import compare_arrays
 from surgeon.verify.noise import FORGIVEN, doubted, perturbed
 from surgeon.verify.originals import Side
 from surgeon.verify.verdict import describe
+from surgeon.weights import weights_of
 
 _MOST_RUNS = 3  # at sizes of their own
 _MOST_NODES = 5000  # their time takes the square of it
@@ -75,7 +76,7 @@ def optimised_fault(
         original: The model as it came; None where its outputs were recorded.
         runs: What both gave.
     """
-    if len(result.graph.node) > _MOST_NODES or result.ByteSize() > _MOST_BYTES:
+    if len(result.graph.node) > _MOST_NODES or weights_of(result.graph).size > _MOST_BYTES:
         return None
     found = _first_fault(result, folder, side, [(r.sizes, r.feeds, r.actual) for r in runs])
     if found is None:

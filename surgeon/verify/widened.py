@@ -19,6 +19,7 @@ from surgeon.declared import tensor_of
 from surgeon.nested import every_body
 from surgeon.verify.compare import compare_arrays
 from surgeon.verify.verdict import OutputCheck
+from surgeon.weights import weights_of
 
 MOST = 1e-2  # of its spread: what is farther off is no rounding, but a choice that rounding turns
 TIMES = 2.0  # as far as the original a result may be
@@ -72,7 +73,7 @@ def widened(model: onnx.ModelProto) -> onnx.ModelProto | None:
 
     A runtime that lacks an operator of doubles refuses it.
     """
-    if model.functions or model.ByteSize() > _LARGEST:
+    if model.functions or weights_of(model.graph).size > _LARGEST:
         return None
     wide = onnx.ModelProto()
     wide.CopyFrom(model)

@@ -9,10 +9,10 @@ memory, whether the result equals the original in onnxruntime on three input set
 and how long it runs there on one thread, with onnxruntime's own optimisations off and on: the best
 of many runs, all results of a model in turns, as the machine is not equally fast all the time. The
 whole process is the tool's command where it has one. The samples hold ATen nodes, which onnxruntime
-does not load: there is nothing to compare with. With `--external`, models of 0.5, 2.5 and 8 GB of
-external data too, of which only the cost is measured. There `surgeon` writes into the folder where
-the data are, `surgeon copying` gives the result data of its own, as the others do, and `plain copy`
-is what copying them costs alone.
+does not load: there is nothing to compare with. With `--external`, a model with 0.5 GB of weights
+in it too, and some with 0.5, 2.5 and 8 GB of external data, of which only the cost is measured.
+There `surgeon` writes into the folder where the data are, `surgeon copying` gives the result data
+of its own, as the others do, and `plain copy` is what copying them costs alone.
 """
 
 from __future__ import annotations
@@ -37,14 +37,16 @@ from running import RUNS, equal, latencies, nodes, session
 
 ROOT = Path(__file__).parents[2]
 PEERS = ("onnxsim", "onnxslim", "onnxscript", "onnxoptimizer", "onnx-graphsurgeon", "onnxruntime")
-TOOLS = ("surgeon", "surgeon checked", *PEERS)
+CHECKED = "surgeon checked"
+TOOLS = ("surgeon", CHECKED, *PEERS)
 LARGE = 50_000  # nodes from which on only those are measured that end in time
 IN_TIME = ("surgeon", "onnxsim", "onnx-graphsurgeon")
 HEADS = (
     *("model", "tool", "nodes", "equal", "ms as is", "ms optimised"),
     *("CPU in process", "CPU whole", "peak MB"),
 )
-EXTERNAL = {"0.5 GB outside": 8, "2.5 GB outside": 40, "8 GB outside": 125}  # layers of 64 MB
+INSIDE = "0.5 GB inside"
+HEAVY = {INSIDE: 8, "0.5 GB outside": 8, "2.5 GB outside": 40, "8 GB outside": 125}  # of 64 MB
 COPY = "plain copy"
 SIMPLIFYING = Path(__file__).with_name("simplifying.py")
 FOR_ALL = 40  # layers up to which other tools are tried: they hold the weights several times
@@ -53,7 +55,7 @@ LONG = 20.0  # CPU seconds above which a tool is run once, as what it loads is n
 SHORT = 2.0  # below which three runs cost little, and noise much
 COMMANDS = {  # as users call them
     "surgeon": ["surgeon", "apply", "clean", "IN", "OUT", "--no-verify"],
-    "surgeon checked": ["surgeon", "apply", "clean", "IN", "OUT"],
+    CHECKED: ["surgeon", "apply", "clean", "IN", "OUT"],
     "onnxsim": ["onnxsim", "IN", "OUT", "0"],
     "onnxslim": ["onnxslim", "IN", "OUT"],
 }
@@ -156,6 +158,16 @@ def outside(folder: Path, name: str, layers: int) -> Path:
     return path
 
 
+def inside(folder: Path, name: str, layers: int) -> Path:
+    """The same with its weights in the model."""
+    import onnx
+
+    path = outside(folder, name, layers)
+    onnx.save(onnx.load(path), path)
+    path.with_suffix(".data").unlink()
+    return path
+
+
 def models(folder: Path, arguments: argparse.Namespace) -> list[tuple[str, Path]]:
     """The samples, some of the corpus where it is, and what is made; or the files of `--models`."""
     import onnx
@@ -223,14 +235,16 @@ def costs(got: dict[str, Any]) -> list[str]:
     return [f"{got['cpu']:.2f}", f"{got['whole']:.2f}", f"{got['peak']:.0f}"]
 
 
-def external_rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
-    """What models with external data cost."""
+def heavy_rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]]:
+    """What models with hundreds of megabytes of weights cost."""
     table = []
-    for name, layers in EXTERNAL.items():
+    for name, layers in HEAVY.items():
         if arguments.only not in name:
             continue
-        path = outside(folder, name, layers)
-        for tool in (COPY, "surgeon", "surgeon copying", *(PEERS if layers <= FOR_ALL else ())):
+        path = (inside if name == INSIDE else outside)(folder, name, layers)
+        ours = (CHECKED,) if name == INSIDE else ("surgeon copying",)
+        first = () if name == INSIDE else (COPY,)
+        for tool in (*first, "surgeon", *ours, *(PEERS if layers <= FOR_ALL else ())):
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 target = (folder if tool == "surgeon" else Path(place)) / "out.onnx"
                 work = working(arguments.python, tool, path, target)
@@ -242,7 +256,7 @@ def external_rows(arguments: argparse.Namespace, folder: Path) -> list[list[str]
             print(" | ".join(row), flush=True)
             table.append(row)
         path.unlink()
-        path.with_suffix(".data").unlink()
+        path.with_suffix(".data").unlink(missing_ok=True)
     return table
 
 
@@ -307,7 +321,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         table = rows(arguments, Path(folder))
         if arguments.external:
-            table += external_rows(arguments, Path(folder))
+            table += heavy_rows(arguments, Path(folder))
     if arguments.write:
         arguments.write.write_text(page(table, arguments), encoding="utf-8")
 
