@@ -191,6 +191,7 @@ class Session:
         return [array_of(value) for value in self._session.run_with_ort_values(names, values)]
 
 
+@cache
 def blind(release: str) -> frozenset[str]:
     """The operators that end the process of this release of onnxruntime on no elements."""
     from packaging.version import Version  # as `release`: most runs ask for neither
