@@ -7,8 +7,11 @@ what two models share is there once.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import math
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -23,6 +26,7 @@ from surgeon.wire import copy_field
 
 _WORTH = 1 << 26  # bytes of such weights in a model that is worth it
 _LEAST = 1 << 16  # bytes of such a weight: sizes, axes and pads are read where they stand
+_SPARE = 1 << 28  # bytes of the disk that are left to others
 _SIZES: dict[int, int] = {  # bytes of a value of the usual types
     **dict.fromkeys((TensorProto.DOUBLE, TensorProto.INT64), 8),
     **dict.fromkeys((TensorProto.FLOAT, TensorProto.INT32), 4),
@@ -32,10 +36,15 @@ _SIZES: dict[int, int] = {  # bytes of a value of the usual types
 
 
 class _Room:
-    """A folder for weights, each in a file that is named by its content; made at the first."""
+    """A folder for weights, each in a file that is named by its content; made at the first.
+
+    Attributes:
+        is_full: Whether there was no place for a weight: then no more are brought.
+    """
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack, self._folder = stack, ""
+        self.is_full = False
 
     @property
     def folder(self) -> Path:
@@ -46,13 +55,26 @@ class _Room:
         return Path(self._folder).resolve()
 
     def put(self, data: bytes) -> str:
-        """The name of the file that holds the data."""
-        name = hashlib.sha256(data).hexdigest()
-        if not (file := self.folder / name).exists():
-            beside = file.with_suffix(".part")
-            beside.write_bytes(data)
-            beside.replace(file)
-        return name
+        """The name of the file that holds the data.
+
+        Raises:
+            OSError: It cannot be written; what is left of it is gone.
+        """
+        file = self.folder / hashlib.sha256(data).hexdigest()
+        if not file.exists():
+            try:
+                _see_room(self.folder, len(data))
+                file.write_bytes(data)
+            except OSError:
+                self.is_full = True
+                file.unlink(missing_ok=True)
+                raise
+        return file.name
+
+
+def _see_room(folder: Path, size: int) -> None:
+    if shutil.disk_usage(folder).free < _SPARE + size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 _room: ContextVar[_Room | None] = ContextVar("surgeon.aside", default=None)
@@ -78,7 +100,9 @@ def put_aside(model: onnx.ModelProto, folder: Path | None) -> tuple[onnx.ModelPr
     As it came where nothing is to be put aside, data lie outside already, or there is no room.
     """
     room = _room.get()
-    if room is None or not is_heavy(model) or next(external_tensors(model), None) is not None:
+    if room is None or room.is_full or not is_heavy(model):
+        return model, folder
+    if next(external_tensors(model), None) is not None:
         return model, folder
     try:
         return _without(model, room), room.folder

@@ -92,9 +92,14 @@ def test_where_there_is_no_room_a_model_stays_as_it_is(monkeypatch: pytest.Monke
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with room_aside():
+    with room_aside(), monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
         assert put_aside(given, None) == (given, None)
+    with room_aside(), monkeypatch.context() as patched:
+        patched.setattr(aside, "_SPARE", 1 << 60)
+        assert put_aside(given, None) == (given, None)
+        patched.undo()
+        assert put_aside(given, None) == (given, None)  # not asked once more
 
 
 @pytest.mark.parametrize("apart", [True, False])
