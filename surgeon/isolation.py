@@ -7,6 +7,7 @@ the first need and used for all of them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,6 +25,7 @@ from surgeon.workers import Remote, Worker
 
 T = TypeVar("T")
 
+_WINDOWS = sys.platform == "win32"
 TIMEOUT = 600.0  # seconds for one run of a model, where nobody says
 MOST_LOADED = 1 << 30  # bytes of weights of a model that is loaded to see whether it loads
 _MENDS = {
@@ -97,11 +99,18 @@ def open_session(
         ForeignError: onnxruntime ended the worker.
     """
     if isinstance(model, onnx.ModelProto):
-        model, folder = put_aside(model, folder)
+        model, folder = lightened(model, folder)
     if (here := _cell.get()) is None:
         return Session(model, folder=folder, optimise=optimise)
     made = "surgeon.isolation:_session"
     return Isolated(here, made, model, folder, optimise, called="onnxruntime")
+
+
+def lightened(model: onnx.ModelProto, folder: Path | None) -> tuple[onnx.ModelProto, Path | None]:
+    """As `put_aside`; on Windows, where what is mapped cannot be removed, for a worker alone."""
+    if _cell.get() is None and _WINDOWS:
+        return model, folder
+    return put_aside(model, folder)
 
 
 def asked(function: Callable[..., T], *args: Any, called: str) -> T:

@@ -1,5 +1,6 @@
 """Weights of large models that are put into files while models are compared."""
 
+import importlib
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import surgeon
 from surgeon import aside
 from surgeon.aside import put_aside, room_aside
 from surgeon.external import external_tensors
-from surgeon.isolation import isolation, open_session
+from surgeon.isolation import isolation, lightened, open_session
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +101,15 @@ def test_where_there_is_no_room_a_model_stays_as_it_is(monkeypatch: pytest.Monke
         assert put_aside(given, None) == (given, None)
         patched.undo()
         assert put_aside(given, None) == (given, None)  # not asked once more
+
+
+def test_windows_removes_nothing_that_this_process_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("surgeon.isolation"), "_WINDOWS", True)
+    given = model()
+    with room_aside():
+        assert lightened(given, None) == (given, None)
+        with isolation():
+            assert lightened(given, None)[1] is not None
 
 
 @pytest.mark.parametrize("apart", [True, False])

@@ -10,10 +10,9 @@ import ml_dtypes  # noqa: F401 - teaches numpy bfloat16 and the float8 kinds
 import numpy as np
 import onnx
 
-from surgeon.aside import put_aside
 from surgeon.declared import length_of
 from surgeon.errors import ModelError
-from surgeon.isolation import Isolated, cell
+from surgeon.isolation import Isolated, cell, lightened
 from surgeon.nested import state_loops
 from surgeon.producer import release_of
 from surgeon.reference import by_onnx, control, quantized
@@ -66,7 +65,7 @@ def open_reference(
         VerifyError: PyTorch is wanted and is not installed.
         ForeignError: It ended the worker.
     """
-    model, folder = put_aside(model, folder)
+    model, folder = lightened(model, folder)
     if (here := cell()) is None:
         return _reference(model, folder, torch)
     task, called = "surgeon.reference.executor:_reference", "torch" if torch else "the witness"
