@@ -40,11 +40,13 @@ class _Room:
 
     Attributes:
         is_full: Whether there was no place for a weight: then no more are brought.
+        made: What was made of models, by their ids; the models themselves too, so that these stay.
     """
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack, self._folder = stack, ""
         self.is_full = False
+        self.made: dict[int, tuple[onnx.ModelProto, onnx.ModelProto]] = {}
 
     @property
     def folder(self) -> Path:
@@ -100,14 +102,20 @@ def put_aside(model: onnx.ModelProto, folder: Path | None) -> tuple[onnx.ModelPr
     As it came where nothing is to be put aside, data lie outside already, or there is no room.
     """
     room = _room.get()
-    if room is None or room.is_full or not is_heavy(model):
+    if room is None:
+        return model, folder
+    if id(model) in room.made:
+        return room.made[id(model)][1], room.folder
+    if room.is_full or not is_heavy(model):
         return model, folder
     if next(external_tensors(model), None) is not None:
         return model, folder
     try:
-        return _without(model, room), room.folder
+        made = _without(model, room)
     except OSError:
         return model, folder
+    room.made[id(model)] = model, made
+    return made, room.folder
 
 
 def is_heavy(model: onnx.ModelProto) -> bool:
