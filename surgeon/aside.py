@@ -21,7 +21,9 @@ from tempfile import TemporaryDirectory
 import onnx
 from onnx import TensorProto
 
-from surgeon.external import external_tensors
+from surgeon.errors import ModelError
+from surgeon.external import external_tensors, raw_values
+from surgeon.stored import bytes_of
 from surgeon.wire import copy_field
 
 _WORTH = 1 << 26  # bytes of such weights in a model that is worth it
@@ -99,7 +101,8 @@ def room_aside() -> Iterator[None]:
 def put_aside(model: onnx.ModelProto, folder: Path | None) -> tuple[onnx.ModelProto, Path | None]:
     """A large model with its weights in files, and where these lie.
 
-    As it came where nothing is to be put aside, data lie outside already, or there is no room.
+    As it came where most of them lie outside already, or there is no room. Of one folder is all
+    that lies outside: what little lay there before comes along.
     """
     room = _room.get()
     if room is None:
@@ -108,11 +111,14 @@ def put_aside(model: onnx.ModelProto, folder: Path | None) -> tuple[onnx.ModelPr
         return room.made[id(model)][1], room.folder
     if room.is_full or not is_heavy(model):
         return model, folder
-    if next(external_tensors(model), None) is not None:
+    outside = list(external_tensors(model))
+    own = [tensor for tensor in model.graph.initializer if tensor.data_location == tensor.EXTERNAL]
+    inside = sum(map(_bytes, model.graph.initializer))
+    if len(outside) > len(own) or sum(map(bytes_of, outside)) > inside:
         return model, folder
     try:
-        made = _without(model, room)
-    except OSError:
+        made = _without(model, folder or Path(), room)
+    except (OSError, ModelError):
         return model, folder
     room.made[id(model)] = model, made
     return made, room.folder
@@ -131,7 +137,7 @@ def _bytes(tensor: TensorProto) -> int:
     return size
 
 
-def _without(model: onnx.ModelProto, room: _Room) -> onnx.ModelProto:
+def _without(model: onnx.ModelProto, folder: Path, room: _Room) -> onnx.ModelProto:
     made = onnx.ModelProto()  # a copy of it all would hold the weights as long as it lives
     for field, value in model.ListFields():
         if field.name != "graph":
@@ -141,11 +147,13 @@ def _without(model: onnx.ModelProto, room: _Room) -> onnx.ModelProto:
             copy_field(field.name, value, made.graph)
     for tensor in model.graph.initializer:
         new = made.graph.initializer.add()
-        if _bytes(tensor) < _LEAST:
+        is_outside = tensor.data_location == TensorProto.EXTERNAL
+        if not is_outside and _bytes(tensor) < _LEAST:
             new.CopyFrom(tensor)
             continue
+        data = raw_values(tensor, folder) if is_outside else tensor.raw_data
         new.name, new.data_type = tensor.name, tensor.data_type
         new.dims.extend(tensor.dims)
         new.data_location = TensorProto.EXTERNAL
-        new.external_data.add(key="location", value=room.put(tensor.raw_data))
+        new.external_data.add(key="location", value=room.put(data))
     return made

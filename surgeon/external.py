@@ -283,7 +283,7 @@ def _inline(tensors: list[onnx.TensorProto], folder: Path, target: Path) -> None
             mend="Leave the data in their file: `--external-data keep` or `copy`.",
         )
     for tensor in tensors:
-        tensor.raw_data = _values(tensor, folder)
+        tensor.raw_data = raw_values(tensor, folder)
         tensor.data_location = tensor.DEFAULT
         tensor.ClearField("external_data")
 
@@ -346,13 +346,18 @@ def values_of(tensor: onnx.TensorProto, folder: Path | None) -> npt.NDArray[Any]
     """
     if tensor.data_location != tensor.EXTERNAL:
         return onnx.numpy_helper.to_array(tensor)
-    raw = _values(tensor, folder or Path())
+    raw = raw_values(tensor, folder or Path())
     return onnx.numpy_helper.to_array(
         onnx.TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=raw)
     )
 
 
-def _values(tensor: onnx.TensorProto, folder: Path) -> bytes:
+def raw_values(tensor: onnx.TensorProto, folder: Path) -> bytes:
+    """What a tensor's data file holds of it.
+
+    Raises:
+        ModelError: The file is missing, outside the folder, or too short.
+    """
     told = {each.key: each.value for each in tensor.external_data}
     size = bytes_of(tensor)
     try:

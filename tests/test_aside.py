@@ -72,6 +72,26 @@ def test_what_two_models_share_is_there_once() -> None:
         assert len([*folder.iterdir()]) == 2
 
 
+def test_what_little_lies_outside_comes_along(tmp_path: Path) -> None:
+    given = model()
+    more = onnx.numpy_helper.from_array(np.ones(32, np.float32), "v")
+    (tmp_path / "v.bin").write_bytes(more.raw_data)
+    tensor = given.graph.initializer[1]
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="v.bin")
+    feeds = {"x": np.ones((3, 16), np.float32)}
+    expected = open_session(given, folder=tmp_path).run(feeds)["y"]
+    with room_aside():
+        light, folder = put_aside(given, tmp_path)
+        assert folder not in (None, tmp_path)
+        assert len([*external_tensors(light)]) == 2
+        assert np.array_equal(open_session(given, folder=tmp_path).run(feeds)["y"], expected)
+    (tmp_path / "v.bin").unlink()
+    with room_aside():
+        assert put_aside(given, tmp_path) == (given, tmp_path)
+
+
 def test_what_is_small_or_outside_already_stays_as_it_is(tmp_path: Path) -> None:
     given = model()
     assert put_aside(given, None) == (given, None)  # nowhere to put it
