@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 
 from surgeon.anybatch.freed import Freed, refusal
+from surgeon.aside import room_aside
 from surgeon.errors import SurgeonError
 from surgeon.isolation import open_session
 from surgeon.runtime import Runner
@@ -22,6 +23,7 @@ COUNTS = (1, 2, 3)  # groups of as many items as the file is for
 _SIZES = (16, 32, 64, 224, 8)  # of other dims that are dynamic, until the original runs
 
 
+@room_aside()
 def check_items(before: onnx.ModelProto, freed: Freed, folder: Path | None) -> None:
     """Run the original on groups of items and the result on all of them at once.
 

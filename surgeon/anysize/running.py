@@ -9,6 +9,7 @@ import onnx
 
 from surgeon import dims
 from surgeon.anysize.freed import Freed, Size, refusal
+from surgeon.aside import room_aside
 from surgeon.errors import SurgeonError
 from surgeon.isolation import open_session
 from surgeon.verify.compare import compare_arrays
@@ -20,6 +21,7 @@ _OTHER = 2  # what dims have that are dynamic anyway
 _FEW = 3  # other sizes that are tried
 
 
+@room_aside()
 def check_sizes(before: onnx.ModelProto, freed: Freed, folder: Path | None) -> list[str]:
     """Run both at the sizes of the file, and the result at others; gives these.
 
