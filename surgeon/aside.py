@@ -118,7 +118,7 @@ def put_aside(model: onnx.ModelProto, folder: Path | None) -> tuple[onnx.ModelPr
         return model, folder
     try:
         made = _without(model, folder or Path(), room)
-    except (OSError, ModelError):
+    except (OSError, ModelError, ValueError):  # no values, or not as many as it should have
         return model, folder
     room.made[id(model)] = model, made
     return made, room.folder
@@ -130,11 +130,16 @@ def is_heavy(model: onnx.ModelProto) -> bool:
 
 
 def _bytes(tensor: TensorProto) -> int:
-    """Of raw data of a usual type, without reading it."""
-    if not tensor.HasField("raw_data"):
+    """Of a usual type, where they are in the model; by its dimensions, without reading it."""
+    if tensor.data_location == TensorProto.EXTERNAL:
         return 0
     size: int = math.prod(tensor.dims) * _SIZES.get(tensor.data_type, 0)
     return size
+
+
+def _raw(tensor: TensorProto) -> bytes:
+    """The values as bytes, also those of older tools, which are a field of numbers."""
+    return tensor.raw_data or onnx.numpy_helper.to_array(tensor).tobytes()
 
 
 def _without(model: onnx.ModelProto, folder: Path, room: _Room) -> onnx.ModelProto:
@@ -151,7 +156,7 @@ def _without(model: onnx.ModelProto, folder: Path, room: _Room) -> onnx.ModelPro
         if not is_outside and _bytes(tensor) < _LEAST:
             new.CopyFrom(tensor)
             continue
-        data = raw_values(tensor, folder) if is_outside else tensor.raw_data
+        data = raw_values(tensor, folder) if is_outside else _raw(tensor)
         new.name, new.data_type = tensor.name, tensor.data_type
         new.dims.extend(tensor.dims)
         new.data_location = TensorProto.EXTERNAL

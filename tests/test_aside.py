@@ -92,6 +92,22 @@ def test_what_little_lies_outside_comes_along(tmp_path: Path) -> None:
         assert put_aside(given, tmp_path) == (given, tmp_path)
 
 
+def test_weights_of_older_tools_are_put_aside_too() -> None:
+    given = model()
+    feeds = {"x": np.ones((3, 16), np.float32)}
+    expected = open_session(given).run(feeds)["y"]
+    tensor = given.graph.initializer[0]
+    values = onnx.numpy_helper.to_array(tensor)
+    tensor.ClearField("raw_data")
+    tensor.float_data.extend(values.ravel())
+    with room_aside():
+        assert [each.name for each in external_tensors(put_aside(given, None)[0])] == ["w"]
+        assert np.array_equal(open_session(given).run(feeds)["y"], expected)
+    del tensor.float_data[5:]
+    with room_aside():
+        assert put_aside(given, None) == (given, None)
+
+
 def test_what_is_small_or_outside_already_stays_as_it_is(tmp_path: Path) -> None:
     given = model()
     assert put_aside(given, None) == (given, None)  # nowhere to put it
