@@ -2,7 +2,8 @@
 
 Export scripts register them below their opset, and mean what ONNX came to mean by them. PyTorch
 1.5 writes Upsample where there is none any more, and means what it was; PyTorch before it writes
-Expand with -1 for a size that stays, which ONNX never had.
+Expand with -1 for a size that stays, which ONNX never had. Einsum that sums over its ellipsis is in
+the formula of ONNX, and neither in onnxruntime nor in onnx's reference.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ def holds_early(model: onnx.ModelProto) -> bool:
     return any(True for _ in _early(model))
 
 
-def keeps_sizes(model: onnx.ModelProto) -> bool:
-    """Whether an Expand has -1 among its sizes: onnxruntime loads it, and stops there."""
-    return any(node.op_type == "Expand" for node in _early(model))
+def stops(model: onnx.ModelProto) -> bool:
+    """Whether onnxruntime loads the model and stops in it.
+
+    So it does at an Expand with a size of -1, and at an Einsum that sums over its ellipsis.
+    """
+    return any(node.op_type in ("Einsum", "Expand") for node in _early(model))
 
 
 def with_domain(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -60,10 +64,18 @@ def _early(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
             if node.domain in ("", "ai.onnx") and (
                 node.op_type in names
                 or (node.op_type == "Expand" and not negative.isdisjoint(node.input[1:]))
+                or (node.op_type == "Einsum" and _sums_ellipsis(node))
             ):
                 yield node
             for attribute in node.attribute:
                 waiting += [attribute.g] if attribute.HasField("g") else attribute.graphs
+
+
+def _sums_ellipsis(node: onnx.NodeProto) -> bool:
+    """Whether it has an ellipsis that its output lacks."""
+    equation = next((a.s for a in node.attribute if a.name == "equation"), b"")
+    left, arrow, right = equation.partition(b"->")
+    return bool(arrow) and b"..." in left and b"..." not in right
 
 
 def _is_negative(tensor: onnx.TensorProto) -> bool:
