@@ -332,6 +332,8 @@ def _counts(
     padding: list[int],
     stride: list[int],
 ) -> list[int]:
+    if min(*kernel, *stride) < 1:
+        raise Unsuited(f"windows of {kernel} every {stride}")
     found = [
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, d, p, s in zip(lengths, kernel, dilation, padding, stride, strict=True)
