@@ -108,6 +108,8 @@ for kind in (np.float32, np.float64, np.float16):
     add("histc", line.reshape(2, 4), 5, 0, 0, **few)
     add("histc", line, 4, -1, 3, **few)
     add("histc", line, 7, -0.5, 0.75, **few)
+    add("histc", line, np.asarray(7), -0.5, 0.75, **few)
+    add("histc", line, np.asarray(1), 0, 0, **few)
     add("histc", line, 11, -1.3, 2.1, **few)
     add("histc", np.ones(3, kind), 3, 0, 0, **few)
 steps = np.asarray([-2, 0, 0, 1.5, 4], np.float32)
