@@ -33,8 +33,12 @@ def _windows(args: Arguments) -> list[Window]:
 
 def im2col(draft: Draft, match: Match) -> Any:
     """`aten.im2col (x, kernel_size, dilation, padding, stride)`, x [N, C, H, W] or [C, H, W]."""
-    args = bind(match.root, draft.facts)
-    x, batched = with_batch(draft, match.root.inputs[0], 2)
+    return columns_of(draft, bind(match.root, draft.facts), match.root.inputs[0])
+
+
+def columns_of(draft: Draft, args: Arguments, x: gs.Tensor) -> gs.Tensor:
+    """The columns of windows of what `im2col` is given."""
+    x, batched = with_batch(draft, x, 2)
     lengths = parts.lengths_of(draft, x, 4)
     sizes = [parts.lengths_given(draft, args, f, 2) for f in ("kernel_size", "stride", "padding")]
     if any(size.static is None for both in sizes for size in both):
@@ -107,8 +111,12 @@ def _places(draft: Draft, count: Length, window: Window) -> gs.Tensor:
 
 def col2im(draft: Draft, match: Match) -> Any:
     """`aten.col2im (x, output_size, kernel_size, dilation, padding, stride)`, x [N, C * kk, L]."""
-    args = bind(match.root, draft.facts)
-    x, windows = match.root.inputs[0], _windows(args)
+    return plane_of(draft, bind(match.root, draft.facts), match.root.inputs[0])
+
+
+def plane_of(draft: Draft, args: Arguments, x: gs.Tensor) -> gs.Tensor:
+    """The planes that the columns of `col2im` are added up to."""
+    windows = _windows(args)
     outs = parts.lengths_given(draft, args, "output_size", 2)
     rank = draft.facts.of(x).rank
     if rank not in (None, 2, 3):
