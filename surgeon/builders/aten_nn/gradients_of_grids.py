@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_nn.gradients_of_layers import given, wanted
+from surgeon.builders.aten_nn.grids import first_place, reflected
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
 from surgeon.builders.aten_shape.combining import combined_elements
 from surgeon.match import Match
@@ -109,19 +110,10 @@ def _place(c: Call, coordinate: gs.Tensor, size: Size | int) -> tuple[gs.Tensor,
 def _reflected(c: Call, place: gs.Tensor, size: Size | int) -> tuple[gs.Tensor, gs.Tensor]:
     """The place within, and whether it moves as the one outside does: 1, or else -1."""
     dtype, corners = c.dtype(place), bool(c.value("align_corners"))
-    one, two = c.number(1, dtype), c.number(2, dtype)
-    low = c.number(0 if corners else -0.5, dtype)
-    # a single element with aligned corners spans nothing: everything is that element
-    span = c.op("Max", _length(c, size, dtype, 1), one) if corners else _length(c, size, dtype)
-    shifted = c.op("Sub", place, low)
-    far = c.op("Abs", shifted)
-    flips = c.op("Floor", c.op("Div", far, span))
-    rest = c.op("Sub", far, c.op("Mul", flips, span))
-    halves = c.op("Floor", c.op("Div", flips, two))
-    back = c.op("Less", c.number(0.5, dtype), c.op("Sub", flips, c.op("Mul", halves, two)))
-    turned = c.op("Xor", back, c.op("Less", shifted, c.number(0, dtype)))
-    inside = c.op("Add", c.where(back, c.op("Sub", span, rest), rest), low)
-    return inside, c.where(turned, c.number(-1, dtype), one)
+    inside, odd = reflected(c.draft, place, _length(c, size, dtype), corners=corners)
+    before = c.op("Less", place, c.number(first_place(corners=corners), dtype))
+    turned = c.op("Xor", c.op("Less", c.number(0.5, dtype), odd), before)
+    return inside, c.where(turned, c.number(-1, dtype), c.number(1, dtype))
 
 
 def _sides(
