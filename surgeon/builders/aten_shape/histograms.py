@@ -32,17 +32,14 @@ def _histc(c: Call) -> gs.Tensor:
         _check(own)
     dtype = TYPE.FLOAT if own in _COUNTED else own
 
-    def rounded(y: gs.Tensor) -> gs.Tensor:
-        return c.cast(c.cast(y, own), dtype)
-
     x = c.cast(x, dtype)
-    low, high = (rounded(y) for y in _borders(c, x, dtype))
-    width, above = rounded(c.op("Sub", high, low)), rounded(c.op("Sub", x, low))
-    count = rounded(_in(c, bins, dtype))
+    low, high = (c.through(y, own) for y in _borders(c, x, dtype))
+    width, above = (c.through(c.op("Sub", y, low), own) for y in (high, x))
+    count = c.through(_in(c, bins, dtype), own)
     if is_old:  # the quotient came first
         ratio = c.op("Mul", c.op("Div", above, width), count)
     else:
-        ratio = rounded(c.op("Div", rounded(c.op("Mul", above, count)), width))
+        ratio = c.through(c.op("Div", c.through(c.op("Mul", above, count), own), width), own)
     # NaN is neither below nor above, and no number either
     strange = c.op("Or", c.op("Less", x, low), c.op("Less", high, x))
     strange = c.op("Or", strange, c.op("IsNaN", x))
