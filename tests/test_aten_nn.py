@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from aten_layer import GENERATOR, SPELLINGS, Call, holds, normal, opset_for, refuses
+from aten_node import agrees
 from truth import parse
 
 import surgeon
@@ -340,3 +341,17 @@ def test_windows_and_steps_known_at_run_time(opset: int, dynamic: bool) -> None:
             holds(Call("avg_pool2d", mean, opset=opset, dynamic=dynamic))
     padded = [normal(2, 9), np.array([4]), [2], np.array([2]), [1], False]
     holds(Call("max_pool1d", padded, opset=opset, dynamic=dynamic))
+
+
+@pytest.mark.parametrize("opset", [11, 17])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_convolution_whose_strides_are_known_at_run_time(opset: int, dynamic: bool) -> None:
+    for kind in (np.float32, np.int64):
+        x, w = (GENERATOR.integers(-9, 9, s).astype(kind) for s in ((2, 4, 9, 8), (6, 2, 3, 2)))
+        for stride, padding in (((2, 3), (1, 0)), ((1, 1), (2, 1)), ((5, 2), (0, 1))):
+            sizes = [np.array(stride), np.array(padding)]
+            for given in (sizes, [sizes[0], list(padding)], [list(stride), sizes[1]]):
+                for batch in (x, x[0]):
+                    still = dynamic and kind == np.float32
+                    call = [batch, w, None, *given, [1, 2], 2]
+                    agrees("conv2d", call, {}, opset, dynamic=still)
