@@ -209,6 +209,16 @@ def test_a_device_may_be_a_text_of_the_standards_own_kind() -> None:
             }""",
             lambda x: np.maximum(x, 0)[:, None, None],
         ),
+        (  # an element of a list, as below opset 11, where ONNX has none
+            9,
+            """g (float[N] x) => (float[N] y) <int64 at = {-2}> {
+                a = org.pytorch.aten.relu (x)
+                b = Neg (a)
+                s = prim.ListConstruct (a, b, x)
+                y = Gather <axis = 0> (s, at)
+            }""",
+            lambda x: -np.maximum(x, 0),
+        ),
         (
             13,
             """g (float[N,1] x) => (float[1,N] y) <float zero = {0}> {
