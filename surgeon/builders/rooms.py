@@ -256,7 +256,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     ),
     "aten_scripts": tuple(
         "changed_list dictionary_entry dictionary_value made_list number_function number_pair "
-        "numbers_together numbers_with_one_less numbers_with_one_more "
+        "numbers_of_list numbers_together numbers_with_one_less numbers_with_one_more "
         "numbers_with_one_set part_of_list read_list same_list script_scalar stacked_read "
         "typed_list uninitialized".split()
     ),

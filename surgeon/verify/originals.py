@@ -17,7 +17,7 @@ from surgeon.errors import RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import open_session, unknown_operators
 from surgeon.nested import with_stated_loops
 from surgeon.reference import NoWitness, open_reference
-from surgeon.reference.early import stops
+from surgeon.reference.early import stops, with_sizes_together
 from surgeon.runtime import NotRunnable, Runner
 from surgeon.verify.limits import Input
 from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, has_float, moved_weights, perturbed
@@ -130,7 +130,7 @@ def open_original(model: onnx.ModelProto, folder: Path | None, way: str | None) 
         )
     if way == "onnxruntime" or (way is None and not stops(model)):
         try:
-            runner = open_session(with_stated_loops(model), folder=folder)
+            runner = open_session(with_stated_loops(with_sizes_together(model)), folder=folder)
             return Side("onnxruntime", runner, model, folder)
         except NotRunnable:
             if way is not None:
