@@ -434,3 +434,27 @@ def test_what_onnxruntime_has_of_floats_alone_is_computed_of_doubles(
         found = Reference(model).run({"x": x})["y"]
         assert found.dtype == np.float64
         np.testing.assert_allclose(found, want, rtol=1e-15)
+
+
+def test_sizes_that_a_loop_puts_into_a_list_are_one_tensor() -> None:
+    """As PyTorch's exporter hands a list of a script on, with which no runtime loads the file."""
+    model = parse(
+        """g (float[N,3] x) => (float[a,b] y) <int64 two = {2}> {
+            yes = Constant <value = bool {1}> ()
+            none = SequenceEmpty <dtype = 7> ()
+            s = Loop (two, yes, none) <body = body (int64 i, bool go, seq(int64) before)
+              => (bool on, seq(int64) after) {
+                shape = Shape (x)
+                size = Gather (shape, i)
+                after = SequenceInsert (before, size)
+                on = Identity (go)
+            }>
+            m = ReduceMean <keepdims = 0> (x)
+            y = Expand (m, s)
+        }"""
+    )
+    result = surgeon.apply(model, "aten")
+    assert result.report.status == "equivalent", result.report.verdict
+    x = normal(2, 3)
+    found = Session(result.model.to_proto()).run({"x": x})["y"]
+    np.testing.assert_allclose(found, np.full((2, 3), x.mean()), rtol=1e-6)

@@ -20,6 +20,7 @@ from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
+_HINT = "; where it follows from a size of the input, fix that with `--shape`"
 _PLAIN = "bias stride padding dilation groups"
 _TURNED = "bias stride padding output_padding groups dilation"
 _WHOLE = "bias stride padding dilation transposed output_padding groups"
@@ -94,7 +95,7 @@ def _computed(
     for name, none in (("stride", 1), ("padding", 0)):
         if given.get(name, ...) is None:
             if _is_transposed(node, given):
-                raise Refused(f"`{name}` is computed at run time")
+                raise Refused(f"`{name}` is computed at run time{_HINT}")
             found[name] = parts.lengths_given(draft, bind(node, draft.facts), name, rank)
             given[name] = [none]
     return found
@@ -255,7 +256,7 @@ def _arguments(draft: Draft, node: gs.Node) -> tuple[dict[str, gs.Tensor], dict[
         word = text_of(tensor) if name == "padding" else None
         array = draft.facts.array(tensor) if word is None else np.asarray([word])
         if array is None and name not in ("groups", "stride", "padding"):
-            raise Refused(f"`{name}` is computed at run time")
+            raise Refused(f"`{name}` is computed at run time{_HINT}")
         given[name] = None if array is None else array.reshape(-1).tolist()
     return tensors, given
 
