@@ -65,6 +65,7 @@ OPERANDS: Mapping[str, Sequence[str]] = {
     "where": ("self", "other"),
     **dict.fromkeys(("masked_fill", *WRITES), ("self", *WRITTEN)),
     "linear": ("input", "weight", "bias"),
+    "rms_norm": ("input", "weight"),
     "bilinear": ("input1", "input2", "weight", "bias"),
     "addmm": ("self", "mat1", "mat2"),
     "baddbmm": ("self", "batch1", "batch2"),

@@ -331,6 +331,7 @@ _FOLLOWS: Mapping[str, Callable[[Draft, gs.Node, Operands], Complex]] = {
     "cov": moments.covariance,
     "corrcoef": moments.correlation,
     "renorm": moments.bounded,
+    "rms_norm": moments.by_root_of_squares,
     **dict.fromkeys(names.MOVES, moves.moved),
     **dict.fromkeys(names.LIKE_ANOTHER, _shaped),
     **dict.fromkeys(names.ADJOINTS, moves.adjoint),
