@@ -111,7 +111,7 @@ class Arguments(NamedTuple):
             if text is not None:
                 return text
             fact = self.facts.of(found)
-            known = "" if fact.value is None else f" ({fact.value.tolist()})"
+            known = "" if fact.value is None else f" ({fact.value.tolist()}): fix it with `--shape`"
             raise Refused(f"`{name}` is known at run time only{known}")
         position = self.schema.position(name)
         kind = "" if position is None else self.schema.parameters[position].type

@@ -209,6 +209,8 @@ for kind in (0, 1, 2):
     add("ctc_loss.Tensor", LOGS, LABELS, *rest, throughout=True)
     rest = [[9, 8, 2], [3, 2, 1], 0, kind, False]
     add("ctc_loss.IntList", LOGS, LABELS.reshape(-1)[:6], *rest)
+    behind = [np.asarray(n) for n in rest[:2]]  # known at run time only
+    add("ctc_loss.Tensor", LOGS, LABELS.reshape(-1)[:6], *behind, *rest[2:], throughout=True)
     short = [np.array([[1, 1, 1, 2]] * 3), np.array([3, 3, 3]), np.array([4, 2, 3])]
     add("ctc_loss.Tensor", LOGS[:3], *short, 0, kind, True, throughout=True)
     add("ctc_loss.Tensor", LOGS[:3], *short, 0, kind, False, throughout=True)

@@ -159,12 +159,9 @@ def test_complex_values_are_called_so() -> None:
     """Where no form is: the reason is not a rank that is not known."""
     import surgeon
 
-    nodes = [BEGIN[0], aten("im2col", ["a", *"kdps"], "c"), PAIRS]
-    begin = [
-        constant(name, v)
-        for name, v in {"k": [2, 2], "d": [1, 1], "p": [0, 0], "s": [1, 1]}.items()
-    ]
-    model = model_of([*begin, *nodes], {"z": normal(1, 2, 4, 4, 2)})
+    begin = [constant("k", [2, 2]), BEGIN[0]]
+    nodes = [*begin, aten("avg_pool2d", ["a", "k", "k"], "c"), PAIRS]
+    model = model_of(nodes, {"z": normal(1, 2, 4, 4, 2)})
     result = surgeon.apply(model, "aten", verify=False, allow=["leftover"], every_miss=True)
     reasons = [str(miss.reason) for miss in result.report.misses]
     assert any("its input is complex, and this is of real values" in one for one in reasons)
@@ -247,3 +244,13 @@ def test_an_identity_of_complex_matrices_on_a_device() -> None:
     eye = aten("eye", ["count", "kind", "", "device", ""], "e")
     solved = aten("linalg_solve", ["a", "e"], "c")
     of_pairs([constant("count", 3), complex64, device, eye, solved], z=normal(2, 3, 3, 2))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("eps", [None, 1e-3])
+def test_values_over_the_root_of_their_squares(dtype: Any, eps: float | None) -> None:
+    """Which are no squared magnitudes; of small values it is all of the eps."""
+    for scale in (1.0, 1e-9):
+        z, w = ((scale * normal(*sizes, 2)).astype(dtype) for sizes in ((2, 3, 4), (3, 4)))
+        of_pairs(call("rms_norm", "a", [4], None, eps), z=z)
+        of_pairs(call("rms_norm", "a", [3, 4], "b", eps), z=z, w=w / dtype(scale))

@@ -168,3 +168,34 @@ def test_conditions_and_ranks() -> None:
     z[1, 3] = z[1, 2]
     held(call("linalg_matrix_rank", "a", None, None, False, made=("y",)), {"z": z})
     held(call("nuclear_norm", "a", [1, 2], False, made=("y",)), {"z": z})
+
+
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize("unit", [True, False])
+def test_triangles_of_the_older_name(upper: bool, transposed: bool, unit: bool) -> None:
+    nodes = call("triangular_solve", "b", "a", upper, transposed, unit, made=("c", "copy"))
+    of_pairs(nodes, z=positive(2, 3, 3), w=normal(2, 3, 2, 2))
+    of_pairs(nodes, z=positive(3, 3), w=normal(2, 3, 1, 2))
+
+
+def test_systems_of_several_axes() -> None:
+    of_pairs(call("linalg_tensorinv", "a", 1), z=normal(6, 2, 3, 2))
+    of_pairs(call("linalg_tensorinv", "a", 2), z=normal(2, 3, 6, 2))
+    of_pairs(call("linalg_tensorsolve", "a", "b", None), z=normal(2, 3, 6, 2), w=normal(2, 3, 2))
+    of_pairs(call("linalg_tensorsolve", "a", "b", [0, 2]), z=normal(2, 6, 3, 2), w=normal(6, 2))
+
+
+@pytest.mark.parametrize("sizes", [(4, 3), (2, 3, 3), (1, 1), (2, 5, 2)])
+def test_products_of_reflections(sizes: tuple[int, ...]) -> None:
+    z = normal(*sizes, 2)
+    for count in {1, sizes[-1]}:
+        w = normal(*sizes[:-2], count, 2) / 2
+        for name in ("linalg_householder_product", "orgqr"):
+            of_pairs(call(name, "a", "b"), z=z, w=w)
+
+
+def test_windows_of_planes() -> None:
+    z = normal(2, 3, 5, 6, 2)
+    of_pairs(call("im2col", "a", [2, 3], [1, 1], [1, 0], [2, 1]), z=z)
+    of_pairs(call("col2im", "a", [4, 5], [2, 2], [1, 1], [0, 0], [1, 1]), z=normal(2, 8, 12, 2))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from aten_layer import GENERATOR, SPELLINGS, Call, holds, normal, opset_for, refuses
+from aten_node import agrees
 from truth import parse
 
 import surgeon
@@ -320,3 +321,37 @@ def test_affine_grids(opset: int, dtype: Any) -> None:
     ):
         theta = normal(2, len(size) - 2, len(size) - 1, dtype=dtype)
         holds(Call("affine_grid_generator", [theta, size, corners], opset=opset))
+
+
+@pytest.mark.parametrize("opset", [11, 17])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_windows_and_steps_known_at_run_time(opset: int, dynamic: bool) -> None:
+    rows = [(3, 2, 0, 1), (3, 1, 1, 1), (2, 3, 1, 2), (9, 1, 0, 1), (1, 1, 0, 1)]
+    for kernel, stride, padding, dilation in rows:
+        step, edge = [stride] * 2, [padding] * 2
+        size = np.array([kernel, min(kernel, 4)])
+        x = normal(2, 3, 9, 8)
+        most = [x, size, step, edge, [dilation] * 2, False]
+        for operands in (most, [x, [2, 4], np.array(step), [1, 2], [1, 1], False]):
+            holds(Call("max_pool2d", operands, opset=opset, dynamic=dynamic))
+            holds(Call("max_pool2d", [x[0].astype(np.int64), *operands[1:]], opset=opset))
+            holds(Call("im2col", [x, *(operands[i] for i in (1, 4, 3, 2))], opset=opset))
+        if dilation == 1:
+            mean = [x.astype(np.float64), size, np.array(step), edge, False, True, None]
+            holds(Call("avg_pool2d", mean, opset=opset, dynamic=dynamic))
+    padded = [normal(2, 9), np.array([4]), [2], np.array([2]), [1], False]
+    holds(Call("max_pool1d", padded, opset=opset, dynamic=dynamic))
+
+
+@pytest.mark.parametrize("opset", [11, 17])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_convolution_whose_strides_are_known_at_run_time(opset: int, dynamic: bool) -> None:
+    for kind in (np.float32, np.int64):
+        x, w = (GENERATOR.integers(-9, 9, s).astype(kind) for s in ((2, 4, 9, 8), (6, 2, 3, 2)))
+        for stride, padding in (((2, 3), (1, 0)), ((1, 1), (2, 1)), ((5, 2), (0, 1))):
+            sizes = [np.array(stride), np.array(padding)]
+            for given in (sizes, [sizes[0], list(padding)], [list(stride), sizes[1]]):
+                for batch in (x, x[0]):
+                    still = dynamic and kind == np.float32
+                    call = [batch, w, None, *given, [1, 2], 2]
+                    agrees("conv2d", call, {}, opset, dynamic=still)

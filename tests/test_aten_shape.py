@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from aten_node import Written, close, expected, lowered, show
+from aten_node import Written, agrees, close, expected, lowered, show
 from aten_shape_calls import LISTS, VIEWS
 from aten_shape_indices import PLACES
 from aten_shape_products import PRODUCTS
@@ -86,3 +86,17 @@ def test_arguments_as_attributes(
     for mine, its in zip(lowered(written, wanted, listed=False), wanted, strict=True):
         assert mine.dtype == its.dtype
         close(mine, its)
+
+
+@pytest.mark.parametrize("opset", [9, 13, 18])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_axes_known_at_run_time_change_places(opset: int, dynamic: bool) -> None:
+    x, empty = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4), np.zeros((2, 0, 3), bool)
+    for dims in ([2, 0, 1], [0, -1, 1], [0, 1, 2]):
+        for each in (x, empty):
+            agrees("permute", [each, np.array(dims)], {}, opset, dynamic=dynamic)
+    agrees("permute", [x[0, 0].astype(np.float64), np.array([-1])], {}, opset, dynamic=dynamic)
+    for first, second in ((0, 2), (-1, 1), (1, 1)):
+        pair = [np.asarray(first), np.asarray(second)]
+        agrees("transpose.int", [x, *pair], {}, opset, dynamic=dynamic)
+    agrees("transpose.int", [x, np.asarray(-2), 0], {}, opset, dynamic=dynamic)

@@ -100,3 +100,17 @@ def test_sums_of_integers_wrap_at_their_own_width(name: str) -> None:
         expected = (x[:, :, None] * z[None]).sum(1, dtype=kind)
     assert got.dtype == kind
     assert (got == expected).all()
+
+
+def test_an_ellipsis_that_the_output_lacks_is_summed_over() -> None:
+    shapes = [[2, 3, 4], [3, 4]]
+    x, z = (np.random.default_rng(5).normal(size=shape) for shape in shapes)
+    for equation, wanted in [
+        ("...i,...i->i", (x * z).sum((0, 1))),
+        ("a...,b...->ab", np.einsum("ast,bt->ab", x, z)),
+    ]:
+        model = einsum(equation, TensorProto.DOUBLE, shapes, dynamic=True)
+        result = surgeon.apply(model, "refused-forms")
+        assert result.report.status == "equivalent", result.report.verdict
+        got = Session(result.model.to_proto()).run({"x0": x, "x1": z})["y"]
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)

@@ -209,6 +209,16 @@ def test_a_device_may_be_a_text_of_the_standards_own_kind() -> None:
             }""",
             lambda x: np.maximum(x, 0)[:, None, None],
         ),
+        (  # an element of a list, as below opset 11, where ONNX has none
+            9,
+            """g (float[N] x) => (float[N] y) <int64 at = {-2}> {
+                a = org.pytorch.aten.relu (x)
+                b = Neg (a)
+                s = prim.ListConstruct (a, b, x)
+                y = Gather <axis = 0> (s, at)
+            }""",
+            lambda x: -np.maximum(x, 0),
+        ),
         (
             13,
             """g (float[N,1] x) => (float[1,N] y) <float zero = {0}> {
@@ -424,3 +434,27 @@ def test_what_onnxruntime_has_of_floats_alone_is_computed_of_doubles(
         found = Reference(model).run({"x": x})["y"]
         assert found.dtype == np.float64
         np.testing.assert_allclose(found, want, rtol=1e-15)
+
+
+def test_sizes_that_a_loop_puts_into_a_list_are_one_tensor() -> None:
+    """As PyTorch's exporter hands a list of a script on, with which no runtime loads the file."""
+    model = parse(
+        """g (float[N,3] x) => (float[a,b] y) <int64 two = {2}> {
+            yes = Constant <value = bool {1}> ()
+            none = SequenceEmpty <dtype = 7> ()
+            s = Loop (two, yes, none) <body = body (int64 i, bool go, seq(int64) before)
+              => (bool on, seq(int64) after) {
+                shape = Shape (x)
+                size = Gather (shape, i)
+                after = SequenceInsert (before, size)
+                on = Identity (go)
+            }>
+            m = ReduceMean <keepdims = 0> (x)
+            y = Expand (m, s)
+        }"""
+    )
+    result = surgeon.apply(model, "aten")
+    assert result.report.status == "equivalent", result.report.verdict
+    x = normal(2, 3)
+    found = Session(result.model.to_proto()).run({"x": x})["y"]
+    np.testing.assert_allclose(found, np.full((2, 3), x.mean()), rtol=1e-6)

@@ -166,6 +166,10 @@ class Bench:
             return x
         return self.op("Cast", x, to=dtype)
 
+    def through(self, x: gs.Tensor, dtype: int) -> gs.Tensor:
+        """Rounded to another dtype and in its own again: what computes in that one would have."""
+        return self.cast(self.cast(x, dtype), self.dtype(x))
+
     def unsqueeze(self, x: gs.Tensor, axes: Sequence[int]) -> gs.Tensor:
         """With axes of 1 put in."""
         return self.op("Unsqueeze", x, self.ints(axes, "axes")) if axes else x

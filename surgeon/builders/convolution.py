@@ -9,14 +9,18 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon.arguments import text_of
+from surgeon.arguments import bind, text_of
+from surgeon.builders import parts
+from surgeon.builders.bench import LARGEST, nameless
 from surgeon.builders.computed_conv import of_computed_groups
+from surgeon.builders.parts import Length
 from surgeon.builders.whole_numbers import convolved
 from surgeon.builders.windows import Window
 from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
+_HINT = "; where it follows from a size of the input, fix that with `--shape`"
 _PLAIN = "bias stride padding dilation groups"
 _TURNED = "bias stride padding output_padding groups dilation"
 _WHOLE = "bias stride padding dilation transposed output_padding groups"
@@ -52,25 +56,49 @@ def aten_convolution(draft: Draft, match: Match) -> gs.Tensor:
     node, x = match.root, match.root.inputs[0]
     tensors, given = _arguments(draft, node)
     rank = _rank(draft, node, given)
+    computed = _computed(draft, node, given, rank)
     told = _attributes(draft, node, given, rank)
     batched = draft.facts.of(x).rank in (None, rank + 2)
     activated = node.op.endswith("_relu")
     if given.get("groups", ...) is None:
-        if _is_transposed(node, given) or not batched or tensors.keys() - {"bias"} or activated:
+        plain = not computed and batched and not activated and not tensors.keys() - {"bias"}
+        if _is_transposed(node, given) or not plain:
             raise Refused("`groups` is computed at run time")
-        plain = {name: told[name] for name in ("dilations", "pads", "strides")}
-        return of_computed_groups(draft, x, node.inputs[1], tensors.get("bias"), plain)
+        rest = {name: told[name] for name in ("dilations", "pads", "strides")}
+        return of_computed_groups(draft, x, node.inputs[1], tensors.get("bias"), rest)
     if not batched:
         x = draft.op("Unsqueeze", x, draft.constant([0], "axes"))
     extra = None
     if _is_transposed(node, given):
         extra = _per_axis(given.get("output_padding") or [0], rank)
+    if "padding" in computed:
+        pads = parts.shape_from(draft, [0, 0, *computed["padding"]] * 2)
+        x = draft.op("Pad", x, pads)
     y = _convolved(draft, (x, node.inputs[1], tensors.get("bias")), told, extra)
+    if "stride" in computed:  # of all places those that it would have stepped to
+        bounds = [0] * rank, [LARGEST] * rank, list(range(2, rank + 2))
+        steps = parts.shape_from(draft, computed["stride"])
+        y = nameless(draft, y, bounds[2])
+        y = draft.op("Slice", y, *(draft.constant(row, "bounds") for row in bounds), steps)
     if not batched:
         y = draft.op("Squeeze", y, draft.constant([0], "axes"))
     if "z" in tensors:
         y = draft.op("Add", y, _scaled(draft, tensors["z"], (given.get("alpha") or [1])[0]))
     return draft.op("Relu", y) if activated else y
+
+
+def _computed(
+    draft: Draft, node: gs.Node, given: dict[str, Any], rank: int
+) -> dict[str, list[Length]]:
+    """Strides and padding that are known at run time only; `given` has those of none instead."""
+    found = {}
+    for name, none in (("stride", 1), ("padding", 0)):
+        if given.get(name, ...) is None:
+            if _is_transposed(node, given):
+                raise Refused(f"`{name}` is computed at run time{_HINT}")
+            found[name] = parts.lengths_given(draft, bind(node, draft.facts), name, rank)
+            given[name] = [none]
+    return found
 
 
 def _is_transposed(node: gs.Node, given: Mapping[str, Any]) -> bool:
@@ -227,8 +255,8 @@ def _arguments(draft: Draft, node: gs.Node) -> tuple[dict[str, gs.Tensor], dict[
             continue
         word = text_of(tensor) if name == "padding" else None
         array = draft.facts.array(tensor) if word is None else np.asarray([word])
-        if array is None and name != "groups":
-            raise Refused(f"`{name}` is computed at run time")
+        if array is None and name not in ("groups", "stride", "padding"):
+            raise Refused(f"`{name}` is computed at run time{_HINT}")
         given[name] = None if array is None else array.reshape(-1).tolist()
     return tensors, given
 
@@ -244,7 +272,7 @@ def _rank(draft: Draft, node: gs.Node, given: dict[str, Any]) -> int:
     if named in ("1d", "2d", "3d"):
         return int(named[0])
     for name in ("stride", "padding", "dilation"):
-        if len(given.get(name, ())) > 1:
+        if len(given.get(name) or ()) > 1:
             return len(given[name])
     if x is not None:
         return x - 2

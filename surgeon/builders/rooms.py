@@ -43,7 +43,7 @@ _HELD: Mapping[str, str] = {
     "cropped": "slice_into_window",
     "directions": "directions_joined with_last_state",
     "dynamic": "stacked_convolution",
-    "einsum": "einsum_as_matmul",
+    "einsum": "einsum_as_matmul einsum_in_bounds",
     "element_types": (
         "computed_in_the_wider convolved_in_one_type eye_of_booleans operand_types "
         "scales_of_float32 sizes_of_64_bits unique_of_wider"
@@ -256,7 +256,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     ),
     "aten_scripts": tuple(
         "changed_list dictionary_entry dictionary_value made_list number_function number_pair "
-        "numbers_together numbers_with_one_less numbers_with_one_more "
+        "numbers_of_list numbers_together numbers_with_one_less numbers_with_one_more "
         "numbers_with_one_set part_of_list read_list same_list script_scalar stacked_read "
         "typed_list uninitialized".split()
     ),

@@ -126,6 +126,26 @@ def _begins(draft: Draft, length: Length, window: Window) -> Length:
     return Length(None, make)
 
 
+def gathered_places(
+    draft: Draft, length: Length, kernel: Length, stride: Length, dilation: int
+) -> gs.Tensor:
+    """What full windows read along an axis, [count, kernel], where sizes are computed."""
+    taps = parts.counting(draft, kernel)
+    if dilation != 1:
+        taps = draft.op("Mul", taps, draft.constant([dilation], "dilation"))
+    reach = draft.op("Sub", kernel.make(), draft.constant([1], "one"))
+    if dilation != 1:
+        reach = draft.op("Mul", reach, draft.constant([dilation], "dilation"))
+    last = draft.op(
+        "Div",
+        draft.op("Sub", draft.op("Sub", length.make(), draft.constant([1], "one")), reach),
+        stride.make(),
+    )
+    count = Length(None, lambda: draft.op("Add", last, draft.constant([1], "one")))
+    begins = draft.op("Mul", parts.counting(draft, count), stride.make())
+    return draft.op("Add", parts.unsqueeze(draft, begins, 1), taps)
+
+
 def digit_of(operator: str) -> int:
     """How many axes the operator's name says."""
     return int(next(letter for letter in operator if letter.isdigit()))

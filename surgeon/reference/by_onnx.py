@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 
-from surgeon.reference.errors import NoWitness
+from surgeon.reference.errors import NoWitness, Undefined
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
@@ -112,17 +112,22 @@ def helps(nodes: Sequence[onnx.NodeProto], values: Sequence[Any], said: Exceptio
         return True
     lists = {node.output[0] for node in nodes if node.op_type == "SequenceConstruct"}
     cuts = any(node.op_type == "Slice" and node.input[0] in lists for node in nodes)
-    return cuts or any(has(node, values) for node in nodes)
+    given = any(isinstance(value, list) for value in values)
+    picks = given and any(node.op_type == "Gather" for node in nodes)
+    return cuts or picks or any(has(node, values) for node in nodes)
 
 
 def of_list(node: onnx.NodeProto, given: Mapping[str, Any]) -> Any:
     """What PyTorch's exporter takes for an operator of tensors, or of lists; None of all else.
 
-    A Slice cuts a list, and a list of sizes is a tensor that sequences' operators change.
+    A Slice cuts a list, a Gather picks of one, and a list of sizes is a tensor that sequences'
+    operators change.
     """
     first, *others = (given[name] if name else None for name in node.input or [""])
     if node.op_type == "Slice" and isinstance(first, list):
         return _part_of_list(node, first, others)
+    if node.op_type == "Gather" and isinstance(first, list):
+        return _picked(node, first, others[0])
     if node.op_type not in _OF_LISTS or not isinstance(first, np.ndarray) or first.ndim != 1:
         return None
     numbers = [int(np.ravel(each)[0]) for each in others if each is not None]
@@ -134,6 +139,15 @@ def of_list(node: onnx.NodeProto, given: Mapping[str, Any]) -> Any:
     if node.op_type == "SequenceAt":
         return first[numbers[0]]
     return np.asarray(len(first)) if node.op_type == "SequenceLength" else first
+
+
+def _picked(node: onnx.NodeProto, elements: list[Any], at: Any) -> Any:
+    place = int(np.ravel(at)[0])
+    if not -len(elements) <= place < len(elements):
+        where = f"node '{node.name or node.output[0]}'"
+        why = f"place {place} of a list of {len(elements)}"
+        raise Undefined(why, operator="Gather", where=where)
+    return elements[place]
 
 
 def _part_of_list(node: onnx.NodeProto, first: list[Any], others: Sequence[Any]) -> list[Any]:

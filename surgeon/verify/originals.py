@@ -17,7 +17,7 @@ from surgeon.errors import RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import open_session, unknown_operators
 from surgeon.nested import with_stated_loops
 from surgeon.reference import NoWitness, open_reference
-from surgeon.reference.early import keeps_sizes
+from surgeon.reference.early import stops, with_sizes_together
 from surgeon.runtime import NotRunnable, Runner
 from surgeon.verify.limits import Input
 from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, has_float, moved_weights, perturbed
@@ -116,7 +116,7 @@ class Recorded:
 def open_original(model: onnx.ModelProto, folder: Path | None, way: str | None) -> Side:
     """The original, run as asked for; by default in onnxruntime if it loads, else by the witness.
 
-    By the witness too where a size of -1 is to stay as it is, on which onnxruntime stops.
+    By the witness too where onnxruntime loads it and stops in it.
 
     Raises:
         NotRunnable: onnxruntime was asked for, and does not load it.
@@ -128,9 +128,9 @@ def open_original(model: onnx.ModelProto, folder: Path | None, way: str | None) 
             where="--reference",
             mend=f"Use {', '.join(WAYS)}, or the path of an .npz file.",
         )
-    if way == "onnxruntime" or (way is None and not keeps_sizes(model)):
+    if way == "onnxruntime" or (way is None and not stops(model)):
         try:
-            runner = open_session(with_stated_loops(model), folder=folder)
+            runner = open_session(with_stated_loops(with_sizes_together(model)), folder=folder)
             return Side("onnxruntime", runner, model, folder)
         except NotRunnable:
             if way is not None:
@@ -149,12 +149,12 @@ def open_result(
     """The result in onnxruntime; and the operators it lacks, where it may lack them.
 
     Custom operators are those the original has too, and those declared. A result that holds them is
-    run by the witness, and so is one with sizes of -1 that the original has.
+    run by the witness, and so is one in which onnxruntime stops as it does in the original.
 
     Raises:
         NotRunnable: It does not load, for another reason than a custom operator.
     """
-    if keeps_sizes(model) and keeps_sizes(original):
+    if stops(model) and stops(original):
         return Side("witness", open_reference(model, folder)), ()
     try:
         return Side("onnxruntime", open_session(model, folder=folder)), ()

@@ -21,7 +21,7 @@ from surgeon.isolation import Isolated, cell, open_session
 from surgeon.reference import NoWitness, Undefined, open_reference
 from surgeon.reference.arguments import is_foreign
 from surgeon.reference.by_onnx import casts_to_bfloat16
-from surgeon.reference.early import holds_early, keeps_sizes
+from surgeon.reference.early import holds_early, stops
 from surgeon.reference.plan import holds_foreign
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
 from surgeon.verify.compare import TOLERANCES, Exact, compare_arrays, compare_drawn, faulty
@@ -313,7 +313,7 @@ def open_runner(model: onnx.ModelProto, folder: Path | None = None) -> Runner:
     Raises:
         NotRunnable: onnxruntime does not load it.
     """
-    if is_plain(model) and not keeps_sizes(model):
+    if is_plain(model) and not stops(model):
         try:
             return open_session(model, folder=folder)
         except NotRunnable:

@@ -172,10 +172,7 @@ def _solve(c: Call) -> tuple[gs.Tensor, ...]:
 def _tensor_solve(c: Call) -> gs.Tensor:
     """The axes behind those of the right side are the unknown's; both flattened, a matrix."""
     a, b = c.tensor(), c.tensor("other")
-    rank = c.rank(a)
-    if c.has("dims"):
-        back = [c.axis(int(d), rank) for d in c.args.dims("dims")]
-        a = c.permute(a, [*(i for i in range(rank) if i not in back), *back])
+    a = c.permute(a, axes_of_unknown_last(c, c.rank(a)))
     unknown = c.sizes(a)[c.rank(b) :]
     side = c.product(unknown)
     a = c.reshape(a, [side, side])
@@ -183,14 +180,26 @@ def _tensor_solve(c: Call) -> gs.Tensor:
     return c.reshape(x, unknown)
 
 
+def axes_of_unknown_last(c: Call, rank: int) -> list[int]:
+    """The axes of `linalg_tensorsolve`, those that `dims` names behind the others."""
+    back = [c.axis(int(d), rank) for d in c.args.dims("dims")] if c.has("dims") else []
+    return [*(i for i in range(rank) if i not in back), *back]
+
+
 def _tensor_inverse(c: Call) -> gs.Tensor:
     """The inverse of the matrix that the axes before `ind` and those behind it make."""
-    a, ind = c.tensor(), c.integer("ind")
-    if not 0 < ind < c.rank(a):
-        raise Refused(f"ind {ind} for an input of rank {c.rank(a)}")
-    rows, columns = c.sizes(a)[:ind], c.sizes(a)[ind:]
+    a = c.tensor()
+    rows, columns = rows_and_columns(c, a)
     flat = c.reshape(a, [c.product(rows), c.product(columns)])
     return c.reshape(inverse(c, flat), [*columns, *rows])
+
+
+def rows_and_columns(c: Call, a: gs.Tensor) -> tuple[list[Size | int], list[Size | int]]:
+    """The sizes before `ind` and behind it, of `linalg_tensorinv`."""
+    ind = c.integer("ind")
+    if not 0 < ind < c.rank(a):
+        raise Refused(f"ind {ind} for an input of rank {c.rank(a)}")
+    return c.sizes(a)[:ind], c.sizes(a)[ind:]
 
 
 def _old_solve(c: Call) -> gs.Tensor:

@@ -16,7 +16,7 @@ from surgeon.builders.aten_math.losses import MEAN, reduced
 from surgeon.builders.aten_math.reductions import reduce
 from surgeon.builders.aten_math.work import DOUBLE, FLOAT, INT64, Work
 from surgeon.builders.aten_shape.indices import gather
-from surgeon.builders.bench import Bench
+from surgeon.builders.bench import Bench, Size
 from surgeon.builders.turns import in_turns
 from surgeon.rewrite import Draft, Refused
 
@@ -37,7 +37,8 @@ def ctc_loss(work: Work) -> gs.Tensor:
         x = work.draft.op("Unsqueeze", x, work.axes([1]))
         targets = work.draft.op("Reshape", targets, work.axes([1, -1]))
     elif work.rank(targets) == 1:
-        targets = _padded(work, targets)
+        known = not isinstance(labels, gs.Tensor) or work.facts.array(labels) is not None
+        targets = _padded(work, targets) if known else _in_rows(work, targets, labels)
     targets = _classes(work, x, targets)
     lengths = [
         work.draft.op("Reshape", work.cast(t, INT64), work.axes([-1, 1])) for t in (steps, labels)
@@ -85,6 +86,23 @@ def _padded(work: Work, targets: gs.Tensor) -> gs.Tensor:
     last = max(int(lengths.sum()) - 1, 0)
     index = work.draft.constant(np.minimum(places, last), "places")
     made: gs.Tensor = work.draft.op("Gather", targets, index, axis=0)
+    return made
+
+
+def _in_rows(work: Work, targets: gs.Tensor, lengths: gs.Tensor) -> gs.Tensor:
+    """The same where the lengths are known at run time only: each begins where those before end."""
+    bench = Bench(work.draft)
+    lengths = bench.flat(work.cast(lengths, INT64))
+    row = bench.count(bench.size(lengths, 0))
+    before = bench.op("Less", bench.unsqueeze(row, [0]), bench.unsqueeze(row, [1]))
+    summed = bench.op("Mul", work.cast(before, INT64), lengths)
+    starts = bench.op("ReduceSum", summed, work.axes([1]), keepdims=1)
+    some = bench.op("Concat", lengths, work.axes([1]), axis=0)  # a text of no labels has a row too
+    longest = bench.op("ReduceMax", some, work.axes([0]), keepdims=1)
+    places = bench.op("Add", starts, bench.count(Size(None, lambda: longest)))
+    end = bench.vector([bench.size(targets, 0)], "end")
+    longer = bench.op("Concat", targets, work.axes([0]), axis=0)
+    made: gs.Tensor = bench.op("Gather", longer, work.extreme("Min", places, end), axis=0)
     return made
 
 

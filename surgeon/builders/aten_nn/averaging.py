@@ -31,8 +31,9 @@ def avg_pool(draft: Draft, match: Match) -> Any:
         raise Refused(f"PyTorch does not average {dtype.name}")
     divisor = args.value("divisor_override") if args.schema.takes("divisor_override") else None
     whole = bool(args.value("count_include_pad"))
-    fit = fitted(draft, args, x, spatial, "ReduceMean")
-    if (fit.whole and divisor is not None) or (fit.computed and dtype == np.int64):
+    fill = draft.constant(np.array(0, dtype), "fill") if whole else None
+    fit = fitted(draft, args, x, spatial, "ReduceMean", fill=fill)
+    if (fit.pooled and divisor is not None) or (fit.computed and dtype == np.int64):
         raise Refused("its window or padding is known at run time only, and it is no plain mean")
     x, windows = fit.padded(draft, fit.x), fit.windows
     if fit.is_done:

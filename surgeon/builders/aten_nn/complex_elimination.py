@@ -11,6 +11,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.aten_linalg import matrices as m
 from surgeon.builders.aten_nn.complex_arithmetic import (
     Operands,
+    both_complex,
     both_of,
     number_like,
     only,
@@ -21,6 +22,7 @@ from surgeon.builders.aten_nn.complex_arithmetic import (
     turned,
 )
 from surgeon.builders.aten_nn.complex_functions import logarithm, sign
+from surgeon.builders.aten_nn.complex_moves import each
 from surgeon.builders.aten_nn.complex_systems import inverse
 from surgeon.builders.aten_nn.transforms import Complex
 from surgeon.builders.aten_shape.call import TYPE, Call
@@ -252,6 +254,30 @@ def _orthogonal(
         below = _reflected(c, reflections[step], _part(c, m.rows, q, step), adjoint=False)
         q = _stacked(c, _part(c, m.rows, q, 0, step), below) if step else below
     return q
+
+
+def product_of_reflections(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`linalg_householder_product` and `orgqr`: the first columns of what they make together."""
+    c = Call(draft, node)
+    a, taus = both_complex(draft, *operands)
+    high, wide = few_sides(c, a)
+    count = c.size(taus.real, c.rank(taus.real) - 1)
+    if not isinstance(count, int):
+        raise Refused("how many reflections it has is known at run time only")
+    one, none = number_like(draft, a, 1), number_like(draft, a, 0)
+    reflections = []
+    for step in range(count):
+        column = _part(c, m.columns, a, step, step + 1)
+        first = _part(c, m.rows, column, 0, 1)
+        nothing = c.op("Mul", first.real, none)
+        vector = Complex(c.op("Add", nothing, one), nothing)
+        if step + 1 < high:
+            vector = _stacked(c, vector, _part(c, m.rows, column, step + 1))
+        tau = _part(
+            c, m.columns, each(taus, lambda x: c.unsqueeze(x, [c.rank(x) - 1])), step, step + 1
+        )
+        reflections.append(_Reflection(vector, tau))
+    return _orthogonal(c, a, reflections, high, wide)
 
 
 def _householder(c: Call, a: Complex, high: int, wide: int) -> tuple[list[_Reflection], Complex]:

@@ -14,15 +14,18 @@ from surgeon.builders.aten_nn import complex_moves as moves
 from surgeon.builders.aten_nn.complex_arithmetic import (
     Operands,
     both_of,
+    certain,
     number_like,
     only,
     over,
     size,
     times,
 )
+from surgeon.builders.aten_nn.complex_functions import root
 from surgeon.builders.aten_nn.transforms import Complex
 from surgeon.builders.aten_shape.call import LARGEST
 from surgeon.builders.aten_shape.distances import covariance as of_variables
+from surgeon.builders.scalar_types import finfo
 from surgeon.rewrite import Draft, Refused
 
 
@@ -83,6 +86,21 @@ def bounded(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     """`renorm`, by the norms of the magnitudes."""
     value = only(operands)
     return times(draft, value, shares_of_bound(Work(draft, node), size(draft, value)))
+
+
+def by_root_of_squares(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`rms_norm`: over the root of the mean of the squares, which are no squared magnitudes."""
+    c, (given, *weight) = moves.called(draft, node, {}), operands
+    value = certain(given)
+    rank, count = c.rank(value.real), len(c.listed("normalized_shape"))
+    axes = c.ints(range(rank - count, rank), "axes")
+    squares = times(draft, value, value)
+    mean = moves.each(certain(squares), lambda x: c.op("ReduceMean", x, axes, keepdims=1))
+    told = c.value("eps")
+    eps = float(finfo(parts.numpy_dtype(draft, value.real)).eps) if told is None else float(told)
+    raised = Complex(c.op("Add", mean.real, number_like(draft, value, eps)), mean.imaginary)
+    y = over(draft, value, root(draft, node, raised))
+    return certain(times(draft, y, weight[0])) if weight else certain(y)
 
 
 def moments(draft: Draft, node: gs.Node, value: Complex) -> tuple[gs.Tensor, Complex]:

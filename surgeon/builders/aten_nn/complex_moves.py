@@ -12,6 +12,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
+from surgeon.builders.aten_nn import fold
 from surgeon.builders.aten_nn.complex_arithmetic import (
     Operands,
     Value,
@@ -61,6 +62,13 @@ def same(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
 def each(value: Complex, by: Callable[[gs.Tensor], gs.Tensor]) -> Complex:
     """The same done to either part."""
     return Complex(*(by(part) for part in both_of(value)))
+
+
+def windowed(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`im2col` and `col2im`, on either part."""
+    by = {"im2col": fold.columns_of, "col2im": fold.plane_of}[node.op]
+    args = bind(node, draft.facts)
+    return each(only(operands), lambda x: by(draft, args, x))
 
 
 def by_lowering(draft: Draft, node: gs.Node, **given: gs.Tensor | list[gs.Tensor] | None) -> Any:

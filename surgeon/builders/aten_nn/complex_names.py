@@ -55,13 +55,17 @@ OF_BLOCKS = (
     *("matrix_exp", "linalg_matrix_exp"),
 )
 # Of the values that these give only the first is complex.
-WITH_INFO = ("linalg_inv_ex", "linalg_cholesky_ex", "linalg_solve_ex", "linalg_lstsq")
+WITH_INFO = (
+    *("linalg_inv_ex", "linalg_cholesky_ex", "linalg_solve_ex", "linalg_lstsq"),
+    "triangular_solve",  # whose second is the matrix that it was given
+)
 # The arguments that may be complex, where they are others than the first.
 OPERANDS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys((*JOINS, *BROADCASTS), ("tensors",)),
     "where": ("self", "other"),
     **dict.fromkeys(("masked_fill", *WRITES), ("self", *WRITTEN)),
     "linear": ("input", "weight", "bias"),
+    "rms_norm": ("input", "weight"),
     "bilinear": ("input1", "input2", "weight", "bias"),
     "addmm": ("self", "mat1", "mat2"),
     "baddbmm": ("self", "batch1", "batch2"),
@@ -74,6 +78,10 @@ OPERANDS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("linalg_solve", "linalg_solve_ex"), ("A", "B")),
     "linalg_lstsq": ("self", "b"),
     "linalg_solve_triangular": ("self", "B"),
+    "triangular_solve": ("self", "A"),
+    "linalg_tensorsolve": ("self", "other"),
+    "linalg_householder_product": ("input", "tau"),
+    "orgqr": ("self", "input2"),
     "cholesky_solve": ("self", "input2"),
     "linalg_multi_dot": ("tensors",),
     "chain_matmul": ("matrices",),

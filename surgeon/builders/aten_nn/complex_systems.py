@@ -8,7 +8,13 @@ import onnx_graphsurgeon as gs
 from surgeon.arguments import bind
 from surgeon.builders import parts
 from surgeon.builders.aten_linalg import matrices
-from surgeon.builders.aten_linalg.solving import is_vector, solve
+from surgeon.builders.aten_linalg.solving import (
+    axes_of_unknown_last,
+    is_vector,
+    rows_and_columns,
+    solve,
+)
+from surgeon.builders.aten_linalg.solving import inverse as real_inverse
 from surgeon.builders.aten_linalg.unitary import Parts, pseudo_inverse
 from surgeon.builders.aten_nn.complex_arithmetic import (
     Operands,
@@ -94,6 +100,38 @@ def by_triangle(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
     if c.value("left"):
         return solution(c, a, b)
     return flipped(c, solution(c, flipped(c, a), flipped(c, b)))
+
+
+def by_old_triangle(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`triangular_solve` (B, A), whose matrices may be turned first, and are not conjugated."""
+    c, (b, a) = called(draft, node, {}), operands
+    a, b = both_complex(draft, a, b)
+    upper, unit = bool(c.value("upper")), bool(c.value("unitriangular"))
+    a = triangle(c, a, upper=upper, unit=unit)
+    return solution(c, flipped(c, a) if c.value("transpose") else a, b)
+
+
+def by_tensor(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`linalg_tensorsolve`: a system, of which the unknown has the axes behind the right side's."""
+    c, (a, b) = called(draft, node, {}), operands
+    a, b = both_complex(draft, a, b)
+    order = axes_of_unknown_last(c, c.rank(a.real))
+    a = each(a, lambda x: c.permute(x, order))
+    unknown = c.sizes(a.real)[c.rank(b.real) :]
+    side = c.product(unknown)
+    a = each(a, lambda x: c.reshape(x, [side, side]))
+    found = solution(c, a, each(b, lambda x: c.op("Reshape", x, c.ints([-1, 1], "column"))))
+    return each(found, lambda x: c.reshape(x, unknown))
+
+
+def inverse_tensor(draft: Draft, node: gs.Node, operands: Operands) -> Complex:
+    """`linalg_tensorinv`: the inverse of the matrix that axes before `ind` and behind it make."""
+    c, a = called(draft, node, {}), only(operands)
+    rows, columns = rows_and_columns(c, a.real)
+    a = each(a, lambda x: c.reshape(x, [c.product(rows), c.product(columns)]))
+    side, whole = _side(draft, a), real_inverse(c, _block(draft, a))
+    found = _halves(c, c.slice(whole, 1, 0, side), side)
+    return each(found, lambda x: c.reshape(x, [*columns, *rows]))
 
 
 def by_factor(draft: Draft, node: gs.Node, operands: Operands) -> Complex:

@@ -1,7 +1,8 @@
 """Pools whose windows or paddings depend on the input's size, which ONNX's pools want as numbers.
 
-A window as long as its axis, `max_pool1d(x, x.size(2))`, is a reduction; a padding, `size % 2`, is
-put around the input in front of the pool.
+A window as long as its axis, `max_pool1d(x, x.size(2))`, is a reduction; one of a share of it, or
+one that moves by a share, is gathered and then reduced, axis by axis. A padding, `size % 2`, is put
+around the input in front of the pool.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from surgeon import dims
 from surgeon.arguments import Arguments
 from surgeon.builders import parts
 from surgeon.builders.parts import Length
-from surgeon.builders.windows import Window
+from surgeon.builders.windows import Window, gathered_places
 from surgeon.rewrite import Draft, Refused
 
 
@@ -23,26 +24,26 @@ class Fitted(NamedTuple):
     """An input to pool, and how.
 
     Attributes:
-        x: It, reduced along the axes that are one window.
-        windows: Of each axis, those of 1 along what was reduced.
+        x: It, pooled along the axes whose windows are known at run time only.
+        windows: Of each axis, those of 1 along what was pooled.
         pads: What is to be put around it, where that is no number: as Pad takes it.
-        whole: Whether an axis is one window, whose length is known at run time only.
+        pooled: Whether there was such an axis.
     """
 
     x: gs.Tensor
     windows: list[Window]
     pads: gs.Tensor | None
-    whole: bool
+    pooled: bool
 
     @property
     def computed(self) -> bool:
         """Whether something is known at run time only."""
-        return self.whole or self.pads is not None
+        return self.pooled or self.pads is not None
 
     @property
     def is_done(self) -> bool:
         """Whether there is nothing left to pool."""
-        return self.whole and self.pads is None and all(w.is_one for w in self.windows)
+        return self.pooled and self.pads is None and all(w.is_one for w in self.windows)
 
     def padded(self, draft: Draft, value: gs.Tensor, fill: gs.Tensor | None = None) -> gs.Tensor:
         """A value with that around it."""
@@ -53,7 +54,18 @@ class Fitted(NamedTuple):
         return found
 
 
-def fitted(draft: Draft, args: Arguments, x: gs.Tensor, spatial: int, reduction: str) -> Fitted:
+_COMPUTED = "its window or stride is known at run time only"
+
+
+def fitted(
+    draft: Draft,
+    args: Arguments,
+    x: gs.Tensor,
+    spatial: int,
+    reduction: str,
+    *,
+    fill: gs.Tensor | None = None,
+) -> Fitted:
     """What a pool's arguments make of an input with a batch.
 
     Args:
@@ -62,10 +74,12 @@ def fitted(draft: Draft, args: Arguments, x: gs.Tensor, spatial: int, reduction:
         x: [N, C, *plane].
         spatial: How many axes it pools.
         reduction: The operator that pools a whole axis.
+        fill: What counts where padding is read; None for what counts nowhere.
 
     Raises:
-        Refused: A window is known at run time only and is not the whole axis, or is padded or
-            dilated there; or so is a padding, and a last window may not be full.
+        Refused: A window or a stride is known at run time only, and so is whether the last one is
+            full, or what is read beside the input; or so is a padding, and a last window may not
+            be full.
     """
     kernel = parts.lengths_given(draft, args, "kernel_size", spatial)
     edges = parts.lengths_given(draft, args, "padding", spatial)
@@ -73,29 +87,46 @@ def fitted(draft: Draft, args: Arguments, x: gs.Tensor, spatial: int, reduction:
     if args.schema.takes("dilation"):
         dilation = parts.per_axis(args.value("dilation"), spatial, "dilation")
     ceil = bool(args.value("ceil_mode"))
-    whole = [axis for axis, length in enumerate(kernel) if length.static is None]
-    lengths = parts.lengths_of(draft, x, spatial + 2)[2:] if whole else []
-    if not all(is_same(lengths[axis], kernel[axis]) for axis in whole):
-        raise Refused("its window is known at run time only; fix it with `--shape`")
-    if any(edges[axis].static != 0 or dilation[axis] != 1 for axis in whole):
-        raise Refused("its window is known at run time only, and it is padded or dilated")
-    if whole:
-        axes = draft.constant([axis + 2 for axis in whole], "axes")
-        x = draft.op(reduction, x, axes, keepdims=1)
     strides = _strides(draft, args, kernel)
+    computed = [n for n in range(spatial) if None in (kernel[n].static, strides[n].static)]
+    lengths = parts.lengths_of(draft, x, spatial + 2)[2:] if computed else []
+    plain = [n for n in computed if edges[n].static == 0 and dilation[n] == 1]
+    whole = [n for n in plain if is_same(lengths[n], kernel[n])]
+    shares = [n for n in computed if n not in whole]
+    if shares and ceil:
+        raise Refused(f"{_COMPUTED}, and its last window may be cut; fix it with `--shape`")
+    around = [n for n in shares if edges[n].static != 0]
+    if around and fill is None:
+        raise Refused(f"{_COMPUTED}, and padding does not count; fix it with `--shape`")
+    if around:
+        wide = [edges[n] if n in around else 0 for n in range(spatial)]
+        x = draft.op("Pad", x, parts.shape_from(draft, [0, 0, *wide, 0, 0, *wide]), fill)
+        lengths = parts.lengths_of(draft, x, spatial + 2)[2:]
+        none = parts.constant_length(draft, 0)
+        edges = [none if n in around else edge for n, edge in enumerate(edges)]
+    if whole:
+        x = draft.op(reduction, x, draft.constant([n + 2 for n in whole], "axes"), keepdims=1)
+    for n in shares:
+        places = gathered_places(draft, lengths[n], kernel[n], strides[n], dilation[n])
+        x = draft.op("Gather", x, places, axis=n + 2)
+        x = draft.op(reduction, x, draft.constant([n + 3], "axes"), keepdims=0)
     windows = []
-    for axis in range(spatial):
-        size, stride = (1, 1) if axis in whole else (kernel[axis].static, strides[axis].static)
-        if size is None or stride is None:
-            raise Refused("its stride is known at run time only; fix it with `--shape`")
-        windows.append(Window(size, stride, edges[axis].static or 0, dilation[axis], ceil))
-    pads = None
-    if any(edge.static is None for edge in edges):
-        if ceil:
-            raise Refused("its padding is known at run time only, and its last window may be cut")
-        computed = [edge if edge.static is None else 0 for edge in edges]
-        pads = parts.shape_from(draft, [0, 0, *computed, 0, 0, *computed])
-    return Fitted(x, windows, pads, bool(whole))
+    for n in range(spatial):
+        size, stride = (1, 1) if n in computed else (kernel[n].static, strides[n].static)
+        assert size is not None
+        assert stride is not None
+        windows.append(Window(size, stride, edges[n].static or 0, dilation[n], ceil))
+    return Fitted(x, windows, _pads(draft, edges, ceil=ceil), bool(computed))
+
+
+def _pads(draft: Draft, edges: list[Length], *, ceil: bool) -> gs.Tensor | None:
+    """What Pad takes of edges that are known at run time only; None where there are none."""
+    if all(edge.static is not None for edge in edges):
+        return None
+    if ceil:
+        raise Refused("its padding is known at run time only, and its last window may be cut")
+    unknown = [edge if edge.static is None else 0 for edge in edges]
+    return parts.shape_from(draft, [0, 0, *unknown, 0, 0, *unknown])
 
 
 def least(draft: Draft, dtype: np.dtype[Any]) -> gs.Tensor:

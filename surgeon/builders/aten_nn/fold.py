@@ -5,6 +5,7 @@ unfold is gathered, which copies elements of any dtype. fold adds windows up, se
 
 from __future__ import annotations
 
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from surgeon.arguments import Arguments, bind
 from surgeon.builders import parts
 from surgeon.builders.columns import add_up, counts_of
 from surgeon.builders.parts import Length
-from surgeon.builders.windows import Window, with_batch
+from surgeon.builders.windows import Window, gathered_places, with_batch
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -32,10 +33,19 @@ def _windows(args: Arguments) -> list[Window]:
 
 def im2col(draft: Draft, match: Match) -> Any:
     """`aten.im2col (x, kernel_size, dilation, padding, stride)`, x [N, C, H, W] or [C, H, W]."""
-    args = bind(match.root, draft.facts)
-    windows = _windows(args)
-    x, batched = with_batch(draft, match.root.inputs[0], 2)
+    return columns_of(draft, bind(match.root, draft.facts), match.root.inputs[0])
+
+
+def columns_of(draft: Draft, args: Arguments, x: gs.Tensor) -> gs.Tensor:
+    """The columns of windows of what `im2col` is given."""
+    x, batched = with_batch(draft, x, 2)
     lengths = parts.lengths_of(draft, x, 4)
+    sizes = [parts.lengths_given(draft, args, f, 2) for f in ("kernel_size", "stride", "padding")]
+    if any(size.static is None for both in sizes for size in both):
+        apart = parts.per_axis(args.value("dilation"), 2, "dilation")
+        y = _of_computed_sizes(draft, x, sizes, apart)
+        return y if batched else parts.squeeze(draft, y, 0)
+    windows = _windows(args)
     counts = [counts_of(draft, n, w) for n, w in zip(lengths[2:], windows, strict=True)]
     indices = [_places(draft, c, w) for c, w in zip(counts, windows, strict=True)]
     if any(window.padding for window in windows):
@@ -63,6 +73,27 @@ def im2col(draft: Draft, match: Match) -> Any:
     return y if batched else parts.squeeze(draft, y, 0)
 
 
+def _of_computed_sizes(
+    draft: Draft, x: gs.Tensor, sizes: list[list[Length]], dilation: list[int]
+) -> gs.Tensor:
+    """Windows of a batch of planes: their sizes, steps and padding, known at run time only."""
+    kernel, stride, padding = sizes
+    if any(edge.static != 0 for edge in padding):
+        x = draft.op("Pad", x, parts.shape_from(draft, [0, 0, *padding] * 2))
+    lengths = parts.lengths_of(draft, x, 4)
+    for axis, row in enumerate(zip(lengths[2:], kernel, stride, dilation, strict=True)):
+        x = draft.op("Gather", x, gathered_places(draft, *row), axis=2 * axis + 2)
+    x = draft.op("Transpose", x, perm=[0, 1, 3, 5, 2, 4])  # of [N, C, Lh, kh, Lw, kw]
+    _, *columns, high, wide = parts.lengths_of(draft, x, 6)
+
+    def product(*factors: Length) -> Length:
+        return Length(None, lambda: reduce(partial(draft.op, "Mul"), [n.make() for n in factors]))
+
+    whole = [product(*columns), product(high, wide)]
+    y: gs.Tensor = draft.op("Reshape", x, parts.shape_from(draft, [0, *whole]))
+    return y
+
+
 def _places(draft: Draft, count: Length, window: Window) -> gs.Tensor:
     """The padded positions [kernel, count] that the windows read."""
     taps = np.arange(window.kernel, dtype=np.int64)[:, None] * window.dilation
@@ -80,8 +111,12 @@ def _places(draft: Draft, count: Length, window: Window) -> gs.Tensor:
 
 def col2im(draft: Draft, match: Match) -> Any:
     """`aten.col2im (x, output_size, kernel_size, dilation, padding, stride)`, x [N, C * kk, L]."""
-    args = bind(match.root, draft.facts)
-    x, windows = match.root.inputs[0], _windows(args)
+    return plane_of(draft, bind(match.root, draft.facts), match.root.inputs[0])
+
+
+def plane_of(draft: Draft, args: Arguments, x: gs.Tensor) -> gs.Tensor:
+    """The planes that the columns of `col2im` are added up to."""
+    windows = _windows(args)
     outs = parts.lengths_given(draft, args, "output_size", 2)
     rank = draft.facts.of(x).rank
     if rank not in (None, 2, 3):

@@ -90,19 +90,16 @@ def _starts(c: Bench, sample: gs.Tensor, length: Size | int, kernel: int, out: i
     dtype = TYPE.FLOAT if own in HALVES else own
     kind, wide = (onnx.helper.tensor_dtype_to_np_dtype(t).type for t in (own, dtype))
 
-    def rounded(x: gs.Tensor) -> gs.Tensor:
-        return c.cast(c.cast(x, own), dtype)
-
     sample, steps = c.cast(sample, dtype), np.asarray(max(out - 1, 1)).astype(kind)
     if isinstance(span, int):
         step = c.number(float(np.asarray(span).astype(kind) / steps), dtype)
     else:
-        length_of_span = rounded(c.cast(span.tensor, dtype))
-        step = rounded(c.op("Div", length_of_span, c.number(float(steps), dtype)))
+        length_of_span = c.through(c.cast(span.tensor, dtype), own)
+        step = c.through(c.op("Div", length_of_span, c.number(float(steps), dtype)), own)
     numbers = c.draft.constant(np.arange(out).astype(kind).astype(wide), "windows")
-    far = rounded(c.op("Mul", rounded(c.op("Add", numbers, sample)), step))
-    starts = c.cast(far, TYPE.INT64)
-    starts = c.op("Sub", starts, c.cast(rounded(c.op("Mul", sample, step)), TYPE.INT64))
+    begins = (c.through(c.op("Add", numbers, sample), own), sample)
+    far, near = (c.through(c.op("Mul", begin, step), own) for begin in begins)
+    starts = c.op("Sub", c.cast(far, TYPE.INT64), c.cast(near, TYPE.INT64))
     last = c.draft.constant(np.arange(out) == out - 1, "last")
     made: gs.Tensor = c.op("Where", last, c.vector([span]), starts)
     return made

@@ -24,6 +24,9 @@ from surgeon.rewrite import Draft, Refused
 _MODES = {0: "bilinear", 1: "nearest", 2: "bicubic"}
 _NEWER_MODES = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}  # from opset 20
 _CUBIC = -0.75  # the coefficient of PyTorch's kernel
+# Keys' kernel of a distance up to 1 and beyond it, from its cube down.
+WITHIN = (_CUBIC + 2, -(_CUBIC + 3), 0.0, 1.0)
+BEYOND = (_CUBIC, -5 * _CUBIC, 8 * _CUBIC, -4 * _CUBIC)
 _FIRST_WHERE = 9
 _FAR = 2.0**30  # whole numbers in 64 bits hold it times any length
 _PADDINGS = {0: "zeros", 1: "border", 2: "reflection"}
@@ -167,7 +170,7 @@ class _Sampling:
         if linear:
             return at, apart
         if self.padding == "reflection":
-            at = self._reflected(at, size, draft.op("Sub", size, self.constant(1)))
+            at = self._reflected(at, size)
         return at, self._polynomial(apart, taps)
 
     def _place(self, coordinate: gs.Tensor, size: gs.Tensor) -> gs.Tensor:
@@ -182,7 +185,7 @@ class _Sampling:
         if self.mode == "bicubic":
             return place  # its taps are brought inside one by one
         if self.padding == "reflection":
-            place = self._reflected(place, size, last)
+            place = self._reflected(place, size)
         if self.padding != "zeros":
             place = self._clipped(place, last)
         return place
@@ -190,24 +193,14 @@ class _Sampling:
     def _clipped(self, place: gs.Tensor, last: gs.Tensor) -> gs.Tensor:
         return self.draft.op("Min", self.draft.op("Max", place, self.constant(0)), last)
 
-    def _reflected(self, place: gs.Tensor, size: gs.Tensor, last: gs.Tensor) -> gs.Tensor:
-        draft = self.draft
-        low = self.constant(0 if self.corners else -0.5)
-        # a single element with aligned corners spans nothing: everything is that element
-        span = draft.op("Max", last, self.constant(1)) if self.corners else size
-        distance = draft.op("Abs", draft.op("Sub", place, low))
-        flips = draft.op("Floor", draft.op("Div", distance, span))
-        extra = draft.op("Sub", distance, draft.op("Mul", flips, span))
-        halves = draft.op("Floor", draft.op("Mul", flips, self.constant(0.5)))
-        odd = draft.op("Sub", flips, draft.op("Mul", halves, self.constant(2)))
-        back = draft.op("Mul", odd, draft.op("Sub", draft.op("Sub", span, extra), extra))
-        return draft.op("Add", draft.op("Add", extra, back), low)
+    def _reflected(self, place: gs.Tensor, size: gs.Tensor) -> gs.Tensor:
+        return reflected(self.draft, place, size, corners=self.corners)[0]
 
     def _polynomial(self, apart: gs.Tensor, taps: Array) -> gs.Tensor:
         """Keys' kernel, by Horner's rule: one polynomial of the distance up to 1, one beyond."""
-        a, near = _CUBIC, (taps == 0) | (taps == 1)
+        near = (taps == 0) | (taps == 1)
         value: gs.Tensor | None = None
-        for within, beyond in zip((a + 2, -(a + 3), 0, 1), (a, -5 * a, 8 * a, -4 * a), strict=True):
+        for within, beyond in zip(WITHIN, BEYOND, strict=True):
             coefficients = np.where(near, within, beyond).astype(self.dtype)
             term = self.draft.constant(coefficients, "coefficients")
             if value is not None:
@@ -272,6 +265,36 @@ class _Sampling:
     def _whole(self, *values: gs.Tensor) -> list[gs.Tensor]:
         """Whole numbers as integers: Equal takes no floats below opset 11."""
         return [self.draft.op("Cast", value, to=parts.INT64) for value in values]
+
+
+def reflected(
+    draft: Draft, place: gs.Tensor, size: gs.Tensor, *, corners: bool
+) -> tuple[gs.Tensor, gs.Tensor]:
+    """A place brought within the elements, and whether it comes back from the end: 1, or else 0.
+
+    Args:
+        draft: Where the nodes go.
+        place: In elements.
+        size: How many there are, in the place's dtype.
+        corners: Whether the middles of the outer elements reflect, or their outer borders.
+    """
+    dtype = parts.numpy_dtype(draft, place)
+    one, half, two = (draft.constant(np.array(n, dtype), "number") for n in (1, 0.5, 2))
+    low = draft.constant(np.array(first_place(corners=corners), dtype), "low")
+    # a single element with aligned corners spans nothing: everything is that element
+    span = draft.op("Max", draft.op("Sub", size, one), one) if corners else size
+    distance = draft.op("Abs", draft.op("Sub", place, low))
+    flips = draft.op("Floor", draft.op("Div", distance, span))
+    extra = draft.op("Sub", distance, draft.op("Mul", flips, span))
+    halves = draft.op("Floor", draft.op("Mul", flips, half))
+    odd = draft.op("Sub", flips, draft.op("Mul", halves, two))
+    back = draft.op("Mul", odd, draft.op("Sub", draft.op("Sub", span, extra), extra))
+    return draft.op("Add", draft.op("Add", extra, back), low), odd
+
+
+def first_place(*, corners: bool) -> float:
+    """Where an axis reflects at its begin, in elements."""
+    return 0.0 if corners else -0.5
 
 
 def affine_grid_generator(draft: Draft, match: Match) -> Any:

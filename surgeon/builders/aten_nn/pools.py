@@ -33,12 +33,13 @@ def max_pool(draft: Draft, match: Match, *, indices: int) -> Any:
     args = bind(match.root, draft.facts)
     spatial = digit_of(match.root.op)
     x, batched = with_batch(draft, match.root.inputs[0], spatial)
-    fit = fitted(draft, args, x, spatial, "ReduceMax")
+    fill = least(draft, parts.numpy_dtype(draft, x))
+    fit = fitted(draft, args, x, spatial, "ReduceMax", fill=fill)
     if fit.computed and indices and parts.is_read(draft, match.root.outputs[1]):
         raise Refused("its window or padding is known at run time only, and its places are read")
     x = fit.x
     if fit.pads is not None:
-        x = fit.padded(draft, x, least(draft, parts.numpy_dtype(draft, x)))
+        x = fit.padded(draft, x, fill)
     if fit.is_done:
         y = x if batched else parts.squeeze(draft, x, 0)
         return (y, y) if indices else y

@@ -9,6 +9,7 @@ from surgeon.builders.aten_scripts.functions import number_function, number_pair
 from surgeon.builders.aten_scripts.lists import made_list, read_list, same_list, typed_list
 from surgeon.builders.aten_scripts.scalars import script_scalar, uninitialized
 from surgeon.builders.aten_scripts.sizes import (
+    numbers_of_list,
     numbers_together,
     numbers_with_one_less,
     numbers_with_one_more,
@@ -23,6 +24,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "number_function": number_function,
     "number_pair": number_pair,
     "part_of_list": part_of_list,
+    "numbers_of_list": numbers_of_list,
     "numbers_together": numbers_together,
     "numbers_with_one_less": numbers_with_one_less,
     "numbers_with_one_more": numbers_with_one_more,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_scripts.operands import is_list, place, required
-from surgeon.builders.bench import LARGEST, Bench, operand
+from surgeon.builders.bench import LARGEST, TYPE, Bench, operand
 from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -69,3 +69,17 @@ def _puts_back(c: Bench, reader: gs.Node, at: int) -> bool:
         return False
     there = place(c, reader, 2)
     return there is None or there == at
+
+
+def numbers_of_list(draft: Draft, match: Match) -> gs.Tensor:
+    """An operator whose sizes are a list that a loop filled, where it wants them as one tensor."""
+    c, node = Bench(draft), match.root
+    *before, sizes = node.inputs[:2]
+    items = c.facts.of(sizes).items
+    if items is None or items.dtype != TYPE.INT64:
+        raise Refused("its sizes are no list of numbers")
+    if items.shape != ():
+        raise Refused("what its list holds is not known to be numbers")
+    together = c.op("ConcatFromSequence", sizes, axis=0, new_axis=1)
+    made: gs.Tensor = c.op(node.op, *before, together, **node.attrs)
+    return made

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call
+from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
 from surgeon.builders.aten_shape.counts import counted
 from surgeon.rewrite import Refused
 
@@ -25,30 +25,32 @@ def _histc(c: Call) -> gs.Tensor:
     Runtimes compute halves in single precision: each result is rounded by casts.
     """
     x = c.flat(c.tensor())
-    own, bins = c.dtype(x), c.integer("bins")
+    own, bins = c.dtype(x), c.counted("bins")
     is_old = c.facts.model.is_before(1, 11)
     many = c.size(x, 0)
     if own not in _COUNTED or is_old or not isinstance(many, int) or many > _COUNTED[own]:
         _check(own)
     dtype = TYPE.FLOAT if own in _COUNTED else own
 
-    def rounded(y: gs.Tensor) -> gs.Tensor:
-        return c.cast(c.cast(y, own), dtype)
-
     x = c.cast(x, dtype)
-    low, high = (rounded(y) for y in _borders(c, x, dtype))
-    width, above = rounded(c.op("Sub", high, low)), rounded(c.op("Sub", x, low))
-    count = rounded(c.number(bins, dtype))
+    low, high = (c.through(y, own) for y in _borders(c, x, dtype))
+    width, above = (c.through(c.op("Sub", y, low), own) for y in (high, x))
+    count = c.through(_in(c, bins, dtype), own)
     if is_old:  # the quotient came first
         ratio = c.op("Mul", c.op("Div", above, width), count)
     else:
-        ratio = rounded(c.op("Div", rounded(c.op("Mul", above, count)), width))
+        ratio = c.through(c.op("Div", c.through(c.op("Mul", above, count), own), width), own)
     # NaN is neither below nor above, and no number either
     strange = c.op("Or", c.op("Less", x, low), c.op("Less", high, x))
     strange = c.op("Or", strange, c.op("IsNaN", x))
-    last = c.number(bins - 1, dtype)
+    last = _in(c, c.sub(bins, 1), dtype)
     ratio = c.op("Where", strange, c.number(-1, dtype), c.op("Min", c.op("Floor", ratio), last))
     return c.cast(counted(c, c.cast(ratio, TYPE.INT64), bins, None), own)
+
+
+def _in(c: Call, number: Size | int, dtype: int) -> gs.Tensor:
+    """A number of bins in a dtype; it may be known at run time only."""
+    return c.number(number, dtype) if isinstance(number, int) else c.cast(number.tensor, dtype)
 
 
 def _check(dtype: int) -> None:

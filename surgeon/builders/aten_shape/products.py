@@ -193,7 +193,10 @@ def _is_by_sum(
 def _dots_agree(c: Call, equation: str, tensors: Sequence[gs.Tensor]) -> bool:
     """Whether the ellipsis stands for the same axes everywhere: onnx broadcasts no others."""
     found = set()
-    for term, tensor in zip(equation.partition("->")[0].split(","), tensors, strict=False):
+    left, arrow, right = equation.partition("->")
+    if arrow and "..." in left and "..." not in right:  # summed, which onnxruntime does not do
+        return False
+    for term, tensor in zip(left.split(","), tensors, strict=False):
         before, dots, after = term.partition("...")
         if not dots:
             continue

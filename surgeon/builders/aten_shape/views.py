@@ -139,6 +139,9 @@ def _transposed(c: Call) -> gs.Tensor:
         first, second = -2, -1
     else:
         names = ("axis0", "axis1") if c.args.schema.takes("axis0") else None
+        both = [c.counted(n) for n in names or ("dim0", "dim1")]
+        if any(not isinstance(dim, int) for dim in both):
+            return _permuted(c, x, _exchanged(c, both, rank))
         first, second = (c.integer(n) for n in names or ("dim0", "dim1"))
     if rank == 0:
         return x
@@ -151,7 +154,46 @@ def _transposed(c: Call) -> gs.Tensor:
 def _permute(c: Call) -> gs.Tensor:
     x = c.tensor()
     rank = c.rank(x)
-    return c.permute(x, [c.axis(int(d), rank) for d in c.args.dims("dims")])
+    given = c.args.given.get("dims")
+    known = not isinstance(given, gs.Tensor) or c.facts.of(given).value is not None
+    if not known and c.facts.array(given) is None:  # as many as there are axes
+        return _permuted(c, x, c.cast(c.flat(given), TYPE.INT64))
+    dims = c.listed("dims")
+    if all(isinstance(dim, int) for dim in dims):
+        return c.permute(x, [c.axis(int(d), rank) for d in c.args.dims("dims")])
+    return _permuted(c, x, c.vector(dims, "dims"))
+
+
+def _exchanged(c: Call, both: Sequence[Size | int], rank: int) -> gs.Tensor:
+    """The axes in order, two of them in each other's place, which are known at run time."""
+    order = c.count(rank)
+    first, second = (_from_front(c, c.vector([dim]), rank) for dim in both)
+    behind = c.op("Where", c.op("Equal", order, second), first, order)
+    return c.op("Where", c.op("Equal", order, first), second, behind)
+
+
+def _from_front(c: Call, axes: gs.Tensor, rank: int) -> gs.Tensor:
+    """Axes as they are counted from the front."""
+    negative = c.op("Less", axes, c.ints([0], "zero"))
+    return c.op("Where", negative, c.op("Add", axes, c.ints([rank], "rank")), axes)
+
+
+def _permuted(c: Call, x: gs.Tensor, dims: gs.Tensor) -> gs.Tensor:
+    """Each element from the place where it stands in memory: dims are known at run time only."""
+    rank, lengths = c.rank(x), c.sizes(x)
+    many = c.size(dims, 0)
+    if isinstance(many, int) and many != rank:
+        raise Refused(f"it has {many} dims where {rank} are needed")
+    dims = _from_front(c, dims, rank)
+    steps = c.vector([c.product(lengths[axis + 1 :]) for axis in range(rank)], "steps")
+    sizes, steps = (c.op("Gather", each, dims, axis=0) for each in (c.vector(lengths), steps))
+    places = None
+    for axis in range(rank):
+        size, step = (c.slice(each, 0, axis, axis + 1) for each in (sizes, steps))
+        along = c.op("Mul", c.count(Size(None, lambda size=size: size)), step)  # type: ignore[misc]
+        along = c.unsqueeze(along, [n for n in range(rank) if n != axis])
+        places = along if places is None else c.op("Add", places, along)
+    return x if places is None else c.op("Gather", c.flat(x), places, axis=0)
 
 
 def _movedim(c: Call) -> gs.Tensor:

@@ -16,7 +16,7 @@ import onnx
 
 from surgeon.reference.early import DOMAIN
 from surgeon.reference.errors import NoWitness, Unsuited
-from surgeon.reference.operators import grids
+from surgeon.reference.operators import grids, products
 from surgeon.reference.operators.precision import narrow, wide
 from surgeon.reference.plugins import authors
 
@@ -33,6 +33,12 @@ def expand(attributes: Mapping[str, Any], x: Array, sizes: Array) -> Array:
         raise Unsuited(f"{sizes.tolist()} are no sizes of an array of {x.ndim} axes")
     kept = [x.shape[axis - new] if size < 0 else size for axis, size in enumerate(sizes.tolist())]
     return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(kept))).copy()
+
+
+def einsum(attributes: Mapping[str, Any], *operands: Array) -> Array:
+    """As PyTorch does it, which sums over the axes of an ellipsis that the output lacks."""
+    found: Array = products.einsum(_text(attributes["equation"]), list(operands))
+    return found
 
 
 def upsample(attributes: Mapping[str, Any], x: Array, scales: Array) -> Array:
@@ -149,6 +155,7 @@ DROPPED: Mapping[str, Callable[..., Any]] = {
 TENSORFLOW: Mapping[str, Callable[..., Any]] = {"Erfc": erfc}
 EARLY: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     DOMAIN: {
+        "Einsum": einsum,
         "Expand": expand,
         "Gelu": gelu,
         "GridSample": grid_sample,

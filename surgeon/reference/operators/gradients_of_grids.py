@@ -35,6 +35,42 @@ def _along(coordinate: Any, size: int, *, padding: int, corners: bool) -> tuple[
     return float(place), rise
 
 
+_NEAR = np.poly1d([1.25, -2.25, 0, 1])  # Keys' kernel with a = -0.75, of a distance up to 1
+_FAR = np.poly1d([-0.75, 3.75, -6, 3])  # and of one from there to 2
+
+
+def _cubic(
+    x: Any, of_input: Any, back: Any, point: Any, *, padding: int, corners: bool
+) -> list[float]:
+    """Adds what a point gives back to the image [C, H, W]; its own gradient, rows first."""
+    lengths, taps = x.shape[1:], []
+    for coordinate, size in zip(point[::-1], lengths, strict=True):
+        place, rise = _along(coordinate, size, padding=0, corners=corners)
+        row = []
+        for k in range(int(np.floor(place)) - 1, int(np.floor(place)) + 3):
+            apart = place - k
+            kernel = _NEAR if abs(apart) <= 1 else _FAR
+            slope = kernel.deriv()(abs(apart)) * np.sign(apart) * rise
+            row.append((_inside(k, size, padding, corners), kernel(abs(apart)), slope))
+        taps.append(row)
+    slopes = [0.0, 0.0]
+    for (i, u, du), (j, v, dv) in product(*taps):
+        if 0 <= i < lengths[0] and 0 <= j < lengths[1]:
+            of_input[:, i, j] += back * u * v
+            worth = float(back @ x[:, i, j])
+            slopes[0] += worth * du * v
+            slopes[1] += worth * u * dv
+    return slopes
+
+
+def _inside(k: int, size: int, padding: int, corners: bool) -> int:
+    """The element that stands for the k-th: itself, the nearest, or its mirror image."""
+    if padding == 2:
+        row = [*range(size), *(range(size - 2, 0, -1) if corners else range(size - 1, -1, -1))]
+        k = row[k % len(row)]
+    return min(max(k, 0), size - 1) if padding == 1 else k
+
+
 def grid_sampler_backward(
     grad_output: Array,
     input: Array,
@@ -44,18 +80,26 @@ def grid_sampler_backward(
     align_corners: bool,
     output_mask: list[bool],
 ) -> tuple[Array | None, ...]:
-    if interpolation_mode == 2:
-        raise Unsuited("bicubic sampling has no gradient here")
+    if interpolation_mode == 2 and input.ndim != 4:
+        raise Unsuited("volumes are not sampled bicubically")
     if not np.isfinite(grid).all():
         raise Unsuited("a place is no number")
+    back: Any
     x, behind, lengths = wide(input), wide(grad_output), input.shape[2:]
     of_input, of_grid = np.zeros(x.shape), np.zeros(grid.shape)
     for n, *at in np.ndindex(*grid.shape[:-1]):
+        if interpolation_mode == 2:
+            back = behind[(n, slice(None), *at)]
+            slopes = _cubic(
+                x[n], of_input[n], back, grid[(n, *at)], padding=padding_mode, corners=align_corners
+            )
+            of_grid[(n, *at)] = slopes[::-1]
+            continue
         along = [
             _along(t, size, padding=padding_mode, corners=align_corners)
             for t, size in zip(grid[(n, *at)][::-1], lengths, strict=True)
         ]
-        back: Any = behind[(n, slice(None), *at)]
+        back = behind[(n, slice(None), *at)]
         if interpolation_mode == 1:
             nearest = [int(np.rint(place)) for place, _ in along]
             if all(0 <= i < size for i, size in zip(nearest, lengths, strict=True)):

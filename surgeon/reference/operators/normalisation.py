@@ -11,6 +11,7 @@ import numpy as np
 
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.batch_norms import affine, batch_norm, kind_of_statistics
+from surgeon.reference.operators.linear_algebra import broad
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
 
 
@@ -87,7 +88,7 @@ def fused_rms_norm(
 
 def _sums_in(x: Array) -> type[np.floating[Any]]:
     """The dtype in which PyTorch adds up: of halves float32."""
-    return np.float64 if x.dtype == np.float64 else np.float32
+    return np.float64 if x.dtype in (np.float64, np.complex128) else np.float32
 
 
 def weight_norm_interface(v: Array, g: Array, dim: int) -> tuple[Array, Array]:
@@ -135,11 +136,11 @@ def rms_norm(
     count = len(normalized_shape)
     if list(input.shape[-count:]) != normalized_shape:
         raise Unsuited(f"it normalises {normalized_shape} of {list(input.shape)}")
-    x = wide(input)
+    x = broad(input)
     if eps is None:
         eps = float(np.finfo(_sums_in(input)).eps)
     y = x / np.sqrt((x * x).mean(axis=tuple(range(-count, 0)), keepdims=True) + eps)
-    return narrow(y if weight is None else y * wide(weight), input)
+    return narrow(y if weight is None else y * broad(weight), input)
 
 
 def weight_norm(v: Array, g: Array, dim: int) -> Array:

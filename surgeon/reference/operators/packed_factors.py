@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from surgeon.reference.errors import Unsuited
+from surgeon.reference.operators.linear_algebra import broad
 from surgeon.reference.operators.precision import Array, Row, narrow, wide
 
 _GROWTH = 1e6  # of lengths, by matrices that should leave them as they are
@@ -123,23 +124,23 @@ def geqrf(self: Array) -> Any:
 
 
 def _whole(packed: Any, taus: Any) -> Any:
-    """Q [..., high, high], as the product of matrices 1 - tau v v^T."""
+    """Q [..., high, high], as the product of matrices 1 - tau v v^H."""
     high, wide_ = packed.shape[-2:]
     if not taus.shape[-1] <= wide_ <= high:
         raise Unsuited("there are more reflections than columns, or more columns than rows")
     q = np.broadcast_to(np.eye(high), (*packed.shape[:-2], high, high))
-    lengths = 1 + (np.tril(packed, -1) ** 2).sum(-2)[..., : taus.shape[-1]]
+    lengths = 1 + (np.abs(np.tril(packed, -1)) ** 2).sum(-2)[..., : taus.shape[-1]]
     growth = np.abs(1 - taus * lengths)
     if growth.size and not (np.maximum(growth, 1).prod(-1) <= _GROWTH).all():
         raise Unsuited("its matrices are so far from reflections that they grow beyond measure")
     for k in range(taus.shape[-1]):
         v = np.tril(packed, -1)[..., k : k + 1] + np.eye(high)[:, k : k + 1]
-        q = q @ (np.eye(high) - taus[..., k, None, None] * v @ v.swapaxes(-1, -2))
+        q = q @ (np.eye(high) - taus[..., k, None, None] * v @ v.conj().swapaxes(-1, -2))
     return q
 
 
 def householder_product(input: Array, tau: Array) -> Array:
-    return narrow(_whole(wide(input), wide(tau))[..., : input.shape[-1]], input)
+    return narrow(_whole(broad(input), broad(tau))[..., : input.shape[-1]], input)
 
 
 def orgqr(self: Array, input2: Array) -> Array:

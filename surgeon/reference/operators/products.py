@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import functools
+import string
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -117,7 +119,24 @@ def multi_dot(tensors: list[Array]) -> Array:
 def einsum(equation: str, tensors: list[Array], path: Any = None) -> Array:
     if tensors[0].dtype.kind in "iub" and _sums_one_alone(equation, [t.shape for t in tensors]):
         tensors = [t.astype(np.int64) for t in tensors]  # as `sum` gives them, unlike `bmm`
+    equation = without_ellipsis(equation, [t.ndim for t in tensors])
     return narrow(np.einsum(equation, *map(_wide, tensors)), tensors[0])
+
+
+def without_ellipsis(equation: str, ranks: Sequence[int]) -> str:
+    """The equation with a letter for each axis of an ellipsis that its output lacks.
+
+    PyTorch sums over them, numpy refuses it.
+    """
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    if not arrow or "..." not in left or "..." in right:
+        return equation
+    free = [letter for letter in string.ascii_letters if letter not in left]
+    terms = []
+    for term, rank in zip(left.split(","), ranks, strict=True):
+        count = rank - len(term.replace("...", ""))
+        terms.append(term.replace("...", "".join(free[:count][::-1])))
+    return f"{','.join(terms)}->{right}"
 
 
 def _sums_one_alone(equation: str, shapes: list[tuple[int, ...]]) -> bool:

@@ -302,6 +302,10 @@ def col2im(
 ) -> Array:
     if self.ndim not in (2, 3):
         raise Unsuited(f"its input has rank {self.ndim}")
+    if self.dtype.kind == "c":  # sums are of either part by itself
+        sizes = output_size, kernel_size, dilation, padding, stride
+        real, imaginary = (col2im(part, *sizes) for part in (self.real, self.imag))
+        return np.asarray(real + 1j * imaginary, self.dtype)
     if min(output_size) < 1:
         raise Unsuited(f"an output of {output_size}")
     x = self if self.ndim == 3 else self[None]
@@ -332,6 +336,8 @@ def _counts(
     padding: list[int],
     stride: list[int],
 ) -> list[int]:
+    if min(*kernel, *stride) < 1:
+        raise Unsuited(f"windows of {kernel} every {stride}")
     found = [
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, d, p, s in zip(lengths, kernel, dilation, padding, stride, strict=True)

@@ -15,6 +15,8 @@ _AT_ONCE = 1 << 20  # elements under windows
 
 
 def _count(length: int, reach: int, stride: int, padding: int, ceil_mode: bool) -> int:
+    if reach < 1 or stride < 1:
+        raise Unsuited(f"windows of {reach} every {stride}")
     room = length + 2 * padding - reach
     count = (-(-room // stride) if ceil_mode else room // stride) + 1
     if ceil_mode and (count - 1) * stride >= length + padding:
