@@ -28,7 +28,7 @@ from surgeon.verify.conclusion import DATA
 from surgeon.verify.datasets import DataSet
 from surgeon.verify.demands import demanded_sizes
 from surgeon.verify.drawn import Drawn
-from surgeon.verify.equations import fitting_sizes
+from surgeon.verify.equations import fitting_sizes, joint_sizes
 from surgeon.verify.farther import farther_fault
 from surgeon.verify.finding import Finder
 from surgeon.verify.given import read_given
@@ -287,6 +287,12 @@ def _draw(
             check.skip("other sizes than those of the trace", others)
     if why and (fitting := fitting_sizes(pair.after, wanted)):
         why = drawn.compare(wanted, limits, fitting | asked, specs)
+    for joint in joint_sizes(pair.after, wanted) if why else ():
+        others = why
+        why = drawn.compare(wanted, limits, joint | asked, specs)
+        if not why:
+            check.skip("other sizes than those at which its parts fit", others)
+            break
     if why:
         check.skip("any input", why)
 
