@@ -218,6 +218,11 @@ def test_where_it_stays_the_result_is_compared_too() -> None:
     result = surgeon.apply(model, "clean")
     assert [node.op_type for node in result.model.to_proto().graph.node] == ["Expand"]
     assert result.report.status == "equivalent"
+    assert [
+        each for each in result.report.verdict.remarks if "put `refused-forms` in front" in each
+    ]
+    mended = surgeon.apply(model, "refused-forms", "clean").report.verdict
+    assert not [each for each in mended.remarks if "refused-forms" in each]
 
 
 def test_an_expand_as_onnx_has_it_is_left_to_onnxruntime() -> None:

@@ -19,6 +19,7 @@ from surgeon.isolation import isolation
 from surgeon.meanings import Meanings
 from surgeon.model import Model, ModelLike
 from surgeon.reference import NoWitness
+from surgeon.reference.early import keeps_sizes
 from surgeon.reference.plan import without_calls
 from surgeon.runtime import NotRunnable
 from surgeon.soundness import see_outside
@@ -305,6 +306,11 @@ def _remarks(pair: _Pair, verdict: Verdict, check: Check, *, narrowed: bool) -> 
         sides = check.result, check.original
         if fault := optimised_fault(pair.after, pair.folders[1], *sides, check.runs):
             yield fault
+    if check.result.by == "witness" and keeps_sizes(pair.after):
+        yield (
+            "onnxruntime stops at an `Expand` with -1 among its sizes, which the result has as the "
+            "original does: put `refused-forms` in front, which writes the sizes that stay"
+        )
     if narrowed:
         if verdict.status == "equivalent" and check.original is not None:
             fault = farther_fault(check.result, check.original, check.runs, check.inputs)
