@@ -16,7 +16,7 @@ import pytest
 from onnx import parser
 
 import surgeon
-from surgeon.reference import Reference
+from surgeon.reference import NoWitness, Reference
 from surgeon.reference.early import SINCE, holds_early, with_domain
 from surgeon.runtime import NotRunnable, Session
 
@@ -266,6 +266,8 @@ def test_bounds_that_are_attributes_in_a_later_opset_are_compared(
         ("uint8[3] x", "y = Div (x, a)", [0, 0, 2]),
         ("float[3] x", "y = Pow (x, d)", [0.0, 1.0, 16.0]),
         ("float[1,3] x", "y = Scatter <axis = 1> (x, i, d)", [[0.0, 4.0, 2.0]]),
+        ("uint8[3] x", "y, p = TopK <k = 2> (x)", [2, 1]),
+        ("uint8[3] x", "q, y = TopK <k = 2> (x)", [2, 1]),
         ("float[3] x", "y = Pad <pads = [1, -1]> (x)", [0.0, 0.0, 1.0]),
         ("float[3] x", 'y = Pad <pads = [2, 1], mode = "reflect"> (x)', [2.0, 1.0, 0, 1, 2, 1]),
     ],
@@ -275,13 +277,21 @@ def test_what_onnxruntime_has_not_of_these_types_is_computed(
 ) -> None:
     """Of few bits, of a float of another type, and by attributes that an opset has no longer."""
     kind, dims = declared.removesuffix("] x").split("[")
-    opset = 11 if "Pad" in body else 9
+    opset, made = 11 if "Pad" in body else 9, "int64" if ", y" in body else kind
     model = parser.parse_model(f"""<ir_version: 4, opset_import: ["": {opset}]>
-        g ({declared}) => ({kind}[{dims.replace("3", "N")}] y) {{ {body} }}""")
+        g ({declared}) => ({made}[{dims.replace("3", "N")}] y) {{ {body} }}""")
     constants = {"a": np.array([10, 2, 1], np.uint8), "d": np.array(4.0), "i": np.array([[1]])}
     for name in {*body.replace(")", " ").replace(",", " ").split()} & constants.keys():
         model.graph.initializer.append(onnx.numpy_helper.from_array(constants[name], name))
     x = np.arange(3).astype("u1" if kind == "uint8" else "f4").reshape((*np.shape(wanted)[:-1], 3))
     found = Reference(model).run({"x": x})["y"]
-    assert found.dtype == x.dtype
+    assert found.dtype == (x.dtype if made == kind else np.int64)
     np.testing.assert_array_equal(found, np.array(wanted))
+
+
+def test_how_many_of_the_greatest_has_to_be_said() -> None:
+    """PyTorch 1.2 writes an empty list there."""
+    model = parser.parse_model("""<ir_version: 5, opset_import: ["": 10]>
+        g (int64[3] x) => (int64[k] y) <int64[0] k = {}> { y, places = TopK (x, k) }""")
+    with pytest.raises(NoWitness):
+        Reference(model).run({"x": np.arange(3)})

@@ -49,8 +49,8 @@ _HELD: Mapping[str, str] = {
         "scales_of_float32 sizes_of_64_bits unique_of_wider"
     ),
     "elements": (
-        "elements_as_gather eye_as_equal lines_as_gather place_of_extreme reversed_as_gather "
-        "unique_as_runs"
+        "elements_as_gather eye_as_equal lines_as_gather ordered_integers place_of_extreme "
+        "reversed_as_gather unique_as_runs"
     ),
     "factors": "factor_before factor_behind factor_of_both negative_behind",
     "fills": "filled_as_cast",

@@ -18,7 +18,8 @@ _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
 # What onnxruntime 1.31 has of other types alone, and recipes bring to those; it has no list of two.
 _OF_OTHER_TYPES = frozenset(
-    "ArgMax ArgMin Clip CumSum Einsum Equal EyeLike Max Min NonZero Pad SequenceConstruct Trilu "
+    "ArgMax ArgMin Clip CumSum Einsum Equal EyeLike Max Min NonZero Pad SequenceConstruct TopK "
+    "Trilu "
     "Unique Where".split()
 )
 # Of operands of one type, to which PyTorch brings them where its exporter does not; of Where the
@@ -171,21 +172,29 @@ def run(
         given = {name: value.astype(common) for name, value in given.items()}
     if node.op_type == "Clip" and node.attribute:
         return {node.output[0]: _clipped(node, given[node.input[0]])}
-    if node.op_type == "Pad" and any(each.name == "pads" for each in node.attribute):
-        return {node.output[0]: _padded(node, given[node.input[0]])}
-    if node.op_type == "Scatter":
-        return {node.output[0]: _scattered(node, given)}
     if node.op_type in ("CumSum", "ReduceSum"):  # PyTorch counts what is true
         given = {n: v.astype(np.int64) if v.dtype == np.bool_ else v for n, v in given.items()}
-    if node.op_type in _OF_ONE_TYPE and not of_complex:
+    if node.op_type in _OF_ONE_TYPE and node.op_type != "Scatter" and not of_complex:
         given = _in_one_type(node, given)
     try:
         with np.errstate(all="ignore"):  # NaN and infinities are results like any other
-            made = ReferenceEvaluator(node, opsets=dict(opsets)).run(None, dict(given))
+            made: Any = _as_written(node, given)
+            if made is None:
+                made = ReferenceEvaluator(node, opsets=dict(opsets)).run(None, dict(given))
     except Exception as error:  # whatever Python has against these values
         where = f"node '{node.name or node.output[0]}'"
         raise NoWitness(node.op_type, where=where, why=str(error)) from None
     return dict(zip(node.output, made, strict=False))
+
+
+def _as_written(node: onnx.NodeProto, given: Mapping[str, Any]) -> Sequence[Any] | None:
+    """What PyTorch means by forms that no opset has; None of all others."""
+    first = given[node.input[0]]
+    if node.op_type == "Pad" and any(each.name == "pads" for each in node.attribute):
+        return [_padded(node, first)]
+    if node.op_type == "TopK" and first.dtype.kind in "iu":
+        return _ranked(node, given)
+    return [_scattered(node, given)] if node.op_type == "Scatter" else None
 
 
 def _padded(node: onnx.NodeProto, x: Any) -> Any:
@@ -196,6 +205,16 @@ def _padded(node: onnx.NodeProto, x: Any) -> Any:
     ways = {"constant": {"constant_values": told.get("value", 0.0)}, "reflect": {}, "edge": {}}
     mode = told.get("mode", b"constant").decode()
     return np.pad(x[cut], np.maximum(pads, 0).tolist(), mode, **ways[mode])
+
+
+def _ranked(node: onnx.NodeProto, given: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The greatest or least integers of an axis and their places, of equal ones the first ones."""
+    x, *counts = (given[name] for name in node.input)
+    told = {each.name: each.i for each in node.attribute}
+    axis, count = told.get("axis", -1), int(np.ravel(counts[0])[0]) if counts else told["k"]
+    order = np.argsort(~x if told.get("largest", 1) else x, axis, kind="stable")
+    places = np.take(order, np.arange(count), axis)
+    return np.take_along_axis(x, places, axis), places
 
 
 def _scattered(node: onnx.NodeProto, given: Mapping[str, Any]) -> Any:
