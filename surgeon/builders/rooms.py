@@ -255,7 +255,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "qonnx_steps qonnx_trunc".split()
     ),
     "aten_scripts": tuple(
-        "changed_list dictionary_entry dictionary_value made_list number_function number_pair "
+        "changed_list dictionary_entry dictionary_value known_list made_list number_function "
+        "number_pair "
         "numbers_together numbers_with_one_less numbers_with_one_more "
         "numbers_with_one_set part_of_list read_list same_list script_scalar stacked_read "
         "typed_list uninitialized".split()
