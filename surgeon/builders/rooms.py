@@ -183,8 +183,8 @@ _HELD: Mapping[str, str] = {
         "constant_of_levels levels_in_floats moved_levels pair_as_bounds rounded_to_levels"
     ),
     "views": (
-        "constant_slice joined_before_transpose sink_view squeeze_where_defined unsqueeze_chain "
-        "view view_transpose"
+        "constant_slice joined_before_transpose sink_view squeeze_where_defined squeezed_and_back "
+        "unsqueeze_chain view view_transpose"
     ),
     "windows": (
         "kernel_of_weight output_padding_in_bounds pad_without_batch pool_in_bounds "
