@@ -437,6 +437,12 @@ def test_images_are_smaller_where_each_of_what_is_found_meets_each() -> None:
     assert {c.sizes["h"] for c in verify(model, model).comparisons} == {9, 16, 24}
 
 
+def test_what_is_added_is_as_long_as_one_of_both() -> None:
+    model = parse("g (float[p,q,2] a, float[r,t,2] b) => (float[u,v,2] y) { y = Add (a, b) }")
+    sizes = {"p": 2, "q": 64, "r": 2, "t": 64}
+    assert Growth(model).elements(sizes) == 2 * 64 * 2
+
+
 def test_an_image_of_half_the_resolution_of_another_is_found() -> None:
     """Each dim has a name of its own, and both of the larger one are twice those of the smaller."""
     model = parse("""g (float[n,2,h,w] x, float[n,2,p,q] z) => (float[n,2,h,w] y) {

@@ -16,6 +16,7 @@ from surgeon.dialect import normalise
 from surgeon.dims import Dim
 from surgeon.errors import SurgeonError
 from surgeon.facts import Facts
+from surgeon.facts.elementwise import BINARY
 from surgeon.links import toposort
 from surgeon.model import Model
 
@@ -126,15 +127,20 @@ def beside(parts: Sequence[Shape | None], axis: int) -> Iterator[tuple[Dim, Dim]
 
 
 def _open_lengths(steps: Sequence[Step]) -> dict[str, list[Shape]]:
-    """By symbol that an operator brings in: what it is given. In the order of the operators."""
+    """By symbol that an operator brings in: what it is given. In the order of the operators.
+
+    Of one that computes element by element it is one of the lengths on that axis.
+    """
     seen: set[str] = set()
     found: dict[str, list[Shape]] = {}
     for step in steps:
         given = [shape for shape in step.given if shape is not None]
         seen.update(name for shape in given for dim in shape for name in dims.symbols(dim))
-        for dim in (dim for shape in step.made for dim in shape or ()):
-            for name in dims.symbols(dim) - seen:
-                found[name] = given
+        for shape in step.made:
+            for place, dim in enumerate(reversed(shape or ()), 1):
+                for name in dims.symbols(dim) - seen:
+                    beside_it = [(each[-place],) for each in given if len(each) >= place]
+                    found[name] = beside_it if step.op in BINARY else given
         seen.update(found)
     return found
 
