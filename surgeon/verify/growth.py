@@ -139,7 +139,7 @@ def _open_lengths(steps: Sequence[Step]) -> dict[str, list[Shape]]:
         for shape in step.made:
             for place, dim in enumerate(reversed(shape or ()), 1):
                 for name in dims.symbols(dim) - seen:
-                    beside_it = [(each[-place],) for each in given if len(each) >= place]
+                    beside_it: list[Shape] = [(e[-place],) for e in given if len(e) >= place]
                     found[name] = beside_it if step.op in BINARY else given
         seen.update(found)
     return found
