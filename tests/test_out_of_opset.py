@@ -295,3 +295,20 @@ def test_how_many_of_the_greatest_has_to_be_said() -> None:
         g (int64[3] x) => (int64[k] y) <int64[0] k = {}> { y, places = TopK (x, k) }""")
     with pytest.raises(NoWitness):
         Reference(model).run({"x": np.arange(3)})
+
+
+@pytest.mark.parametrize("shift", ["", "b"])
+def test_a_layer_normalisation_without_a_scale_is_one_of_ones(shift: str) -> None:
+    """So PyTorch 2.1 writes `LayerNorm(6, elementwise_affine=False)`, which nothing loads."""
+    model = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[N,5,6] x) => (float[N,5,6] y) <float[6] b = {{1, 2, 3, 4, 5, 6}}> {{
+            y = LayerNormalization <axis = -1, epsilon = 0.01> (x, "", "{shift}")
+        }}""")
+    result = surgeon.apply(model, "refused-forms")
+    assert result.report.status == "equivalent"
+    x = np.random.default_rng(0).normal(size=(2, 5, 6)).astype("f4")
+    gap = x - x.mean(-1, keepdims=True)
+    wanted = gap / np.sqrt((gap**2).mean(-1, keepdims=True) + 0.01)
+    wanted = wanted + np.arange(1, 7) if shift else wanted
+    for side in (Reference(model), Session(result.model.to_proto())):
+        np.testing.assert_allclose(side.run({"x": x}, ["y"])["y"], wanted, atol=1e-5)

@@ -161,7 +161,7 @@ _HELD: Mapping[str, str] = {
     "spectra": "frames_as_conv transform_as_product",
     "spelled": (
         "exponentials_as_sum hardmax_as_places log_softmax_as_difference normal_as_quotient "
-        "norms_of_planes norms_of_windows product_of_few softmax_as_quotient"
+        "norms_of_planes norms_of_windows product_of_few scaled_by_ones softmax_as_quotient"
     ),
     "spreads": "axes_without_expand beside_truth tile_as_expand",
     "stacked": "parts_as_layers sum_of_layers two_shares",

@@ -94,6 +94,8 @@ def has(node: onnx.NodeProto, values: Iterable[Any]) -> bool:
         return False
     if node.op_type == "Transpose":
         return any(axis < 0 for a in node.attribute if a.name == "perm" for axis in a.ints)
+    if node.op_type == "LayerNormalization":
+        return not all(node.input[:2])
     values = list(values)
     if _is_mixed(node, values):
         return True
@@ -192,6 +194,8 @@ def _as_written(node: onnx.NodeProto, given: Mapping[str, Any]) -> Sequence[Any]
     first = given[node.input[0]]
     if node.op_type == "Pad" and any(each.name == "pads" for each in node.attribute):
         return [_padded(node, first)]
+    if node.op_type == "LayerNormalization":
+        return [_normalised(node, given)]
     if node.op_type == "TopK" and first.dtype.kind in "iu":
         return _ranked(node, given)
     return [_scattered(node, given)] if node.op_type == "Scatter" else None
@@ -215,6 +219,17 @@ def _ranked(node: onnx.NodeProto, given: Mapping[str, Any]) -> tuple[Any, Any]:
     order = np.argsort(~x if told.get("largest", 1) else x, axis, kind="stable")
     places = np.take(order, np.arange(count), axis)
     return np.take_along_axis(x, places, axis), places
+
+
+def _normalised(node: onnx.NodeProto, given: Mapping[str, Any]) -> Any:
+    """A LayerNormalization without a scale, in double precision; of its outputs the first."""
+    told = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+    x = given[node.input[0]]
+    axes = tuple(range(told.get("axis", -1) % x.ndim, x.ndim))
+    gap = x.astype(np.float64) - x.mean(axes, np.float64, keepdims=True)
+    found = gap / np.sqrt((gap * gap).mean(axes, keepdims=True) + told.get("epsilon", 1e-5))
+    shift = given[node.input[2]] if len(node.input) > 2 and node.input[2] else 0
+    return (found + shift).astype(x.dtype)
 
 
 def _scattered(node: onnx.NodeProto, given: Mapping[str, Any]) -> Any:
