@@ -15,9 +15,12 @@ _MENDS = (
     ("Unsupported model IR version", f"clean --opset {_NEWEST_WIDELY_READ}"),
     ("two nodes with same node name", "clean"),
     ("Duplicate definition of name", "clean"),  # equal nodes that stand twice
+    # parts that are not as long as one another: nobody but the author knows which
+    ("Op (Concat) [ShapeInferenceError] Can't merge shape info", ""),
     ("Can't merge shape info", "state-shapes"),
     ("existing shape differ", "state-shapes"),
     ("Incompatible dimensions", ""),  # sizes that do not fit: nobody but the author knows which
+    ("does not have type information", ""),  # only the author knows of what it is
     ("is under development", f"clean --opset {_NEWEST_WIDELY_READ}"),
     ("(ConvTranspose) [ShapeInferenceError] Attribute pads must not", "plain-conv"),
 )

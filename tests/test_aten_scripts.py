@@ -372,3 +372,22 @@ def test_a_size_that_a_fraction_tells_is_that_of_doubles() -> None:
     result = surgeon.apply(model, "aten")
     assert result.report.verdict.status == "equivalent"
     assert _run(result.model.to_proto(), {"n": np.asarray(100)}) == [28]
+
+
+def test_axes_that_a_script_lists_and_changes_are_known() -> None:
+    """`d = list(range(x.dim())); d.append(d.pop(1)); x.permute(d)`."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+        g (float[b,4,h] x) => (float[b,h,4] y) <int64 one = {1}, int64 three = {3}, bool on = {1}> {
+          none = SequenceEmpty <dtype = 7> ()
+          all = Loop (three, on, none) <body = body (int64 i, bool c, seq(int64) s)
+            => (bool d, seq(int64) t) { t = SequenceInsert (s, i) d = Identity (c) }>
+          axis = SequenceAt (all, one)
+          rest = SequenceErase (all, one)
+          axes = SequenceInsert (rest, axis)
+          y = org.pytorch.aten.ATen <operator = "permute"> (x, axes)
+        }"""
+    )
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict.status == "equivalent"
+    assert [node.op_type for node in result.model.to_proto().graph.node] == ["Transpose"]

@@ -16,7 +16,7 @@ import pytest
 from onnx import parser
 
 import surgeon
-from surgeon.reference import Reference
+from surgeon.reference import NoWitness, Reference
 from surgeon.reference.early import SINCE, holds_early, with_domain
 from surgeon.runtime import NotRunnable, Session
 
@@ -218,6 +218,11 @@ def test_where_it_stays_the_result_is_compared_too() -> None:
     result = surgeon.apply(model, "clean")
     assert [node.op_type for node in result.model.to_proto().graph.node] == ["Expand"]
     assert result.report.status == "equivalent"
+    assert [
+        each for each in result.report.verdict.remarks if "put `refused-forms` in front" in each
+    ]
+    mended = surgeon.apply(model, "refused-forms", "clean").report.verdict
+    assert not [each for each in mended.remarks if "refused-forms" in each]
 
 
 def test_an_expand_as_onnx_has_it_is_left_to_onnxruntime() -> None:
@@ -252,3 +257,58 @@ def test_bounds_that_are_attributes_in_a_later_opset_are_compared(
     x = X.astype(np.int64) if kind == "int64" else X
     np.testing.assert_array_equal(Reference(model).run({"x": x})["y"], wanted(-x))
     assert surgeon.apply(model, "aten").report.status == "equivalent"
+
+
+@pytest.mark.parametrize(
+    ("declared", "body", "wanted"),
+    [
+        ("uint8[3] x", "y = Sub (x, a)", [246, 255, 1]),
+        ("uint8[3] x", "y = Div (x, a)", [0, 0, 2]),
+        ("float[3] x", "y = Pow (x, d)", [0.0, 1.0, 16.0]),
+        ("float[1,3] x", "y = Scatter <axis = 1> (x, i, d)", [[0.0, 4.0, 2.0]]),
+        ("uint8[3] x", "y, p = TopK <k = 2> (x)", [2, 1]),
+        ("uint8[3] x", "q, y = TopK <k = 2> (x)", [2, 1]),
+        ("float[3] x", "y = Pad <pads = [1, -1]> (x)", [0.0, 0.0, 1.0]),
+        ("float[3] x", 'y = Pad <pads = [2, 1], mode = "reflect"> (x)', [2.0, 1.0, 0, 1, 2, 1]),
+    ],
+)
+def test_what_onnxruntime_has_not_of_these_types_is_computed(
+    declared: str, body: str, wanted: list[float]
+) -> None:
+    """Of few bits, of a float of another type, and by attributes that an opset has no longer."""
+    kind, dims = declared.removesuffix("] x").split("[")
+    opset, made = 11 if "Pad" in body else 9, "int64" if ", y" in body else kind
+    model = parser.parse_model(f"""<ir_version: 4, opset_import: ["": {opset}]>
+        g ({declared}) => ({made}[{dims.replace("3", "N")}] y) {{ {body} }}""")
+    constants = {"a": np.array([10, 2, 1], np.uint8), "d": np.array(4.0), "i": np.array([[1]])}
+    for name in {*body.replace(")", " ").replace(",", " ").split()} & constants.keys():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(constants[name], name))
+    x = np.arange(3).astype("u1" if kind == "uint8" else "f4").reshape((*np.shape(wanted)[:-1], 3))
+    found = Reference(model).run({"x": x})["y"]
+    assert found.dtype == (x.dtype if made == kind else np.int64)
+    np.testing.assert_array_equal(found, np.array(wanted))
+
+
+def test_how_many_of_the_greatest_has_to_be_said() -> None:
+    """PyTorch 1.2 writes an empty list there."""
+    model = parser.parse_model("""<ir_version: 5, opset_import: ["": 10]>
+        g (int64[3] x) => (int64[k] y) <int64[0] k = {}> { y, places = TopK (x, k) }""")
+    with pytest.raises(NoWitness):
+        Reference(model).run({"x": np.arange(3)})
+
+
+@pytest.mark.parametrize("shift", ["", "b"])
+def test_a_layer_normalisation_without_a_scale_is_one_of_ones(shift: str) -> None:
+    """So PyTorch 2.1 writes `LayerNorm(6, elementwise_affine=False)`, which nothing loads."""
+    model = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[N,5,6] x) => (float[N,5,6] y) <float[6] b = {{1, 2, 3, 4, 5, 6}}> {{
+            y = LayerNormalization <axis = -1, epsilon = 0.01> (x, "", "{shift}")
+        }}""")
+    result = surgeon.apply(model, "refused-forms")
+    assert result.report.status == "equivalent"
+    x = np.random.default_rng(0).normal(size=(2, 5, 6)).astype("f4")
+    gap = x - x.mean(-1, keepdims=True)
+    wanted = gap / np.sqrt((gap**2).mean(-1, keepdims=True) + 0.01)
+    wanted = wanted + np.arange(1, 7) if shift else wanted
+    for side in (Reference(model), Session(result.model.to_proto())):
+        np.testing.assert_allclose(side.run({"x": x}, ["y"])["y"], wanted, atol=1e-5)

@@ -8,7 +8,7 @@ import pytest
 from truth import parse
 
 from surgeon.verify import verify
-from surgeon.verify.equations import fitting_sizes
+from surgeon.verify.equations import fitting_sizes, joint_sizes
 from surgeon.verify.inputs import required_inputs
 
 F32 = np.float32
@@ -54,6 +54,22 @@ ADDED = (
     {"place": (1, 77, 6)},
     "g (float[n, tokens, 6] x) => (float[n, tokens, 6] y) { y = Add (x, place) }",
 )
+
+FROZEN = """
+g (float[b, 4, h, w] x) => (float[2, 4, 8, 6] y) <int64[4] target = {2, 4, 8, 6}> {
+  t = Transpose <perm = [0, 1, 3, 2]> (x)
+  r = Reshape (t, target)
+  y = Relu (r)
+}
+"""
+FROZEN_ROWS = """
+g (float[b, 4, h, w] x, bool[b, h, w] mask) => (float[2, 4, 48] y)
+    <int64[3] target = {2, 4, 48}, float none = {0}> {
+  m = Unsqueeze <axes = [1]> (mask)
+  c = Where (m, none, x)
+  y = Reshape (c, target)
+}
+"""
 
 
 def network(weights: dict[str, tuple[int, ...]], text: str) -> onnx.ModelProto:
@@ -108,6 +124,28 @@ def test_what_runs_at_few_sizes_is_compared(told: tuple[dict, str]) -> None:
         onnx.numpy_helper.to_array(model.graph.initializer[-1]) * F32(1.5)
     ).tobytes()
     assert verify(model, changed).status == "differs"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [(FROZEN, {"b": [2], "h": [6], "w": [8]}), (FROZEN_ROWS, {"b": [2], "h": [4], "w": [12]})],
+)
+def test_what_a_trace_froze_is_compared_where_all_dims_fit_together(
+    text: str, found: dict[str, list[int]]
+) -> None:
+    model = network({}, text)
+    assert fitting_sizes(model, required_inputs(model)) == {}
+    assert next(joint_sizes(model, required_inputs(model))) == found
+    verdict = verify(model, model)
+    assert verdict.status == "equivalent"
+    assert [each.sizes for each in verdict.comparisons] == [
+        {dim: n[0] for dim, n in found.items()}
+    ] * 2
+    assert [each.what for each in verdict.not_compared] == [
+        "other sizes than those at which its parts fit"
+    ]
+    other = network({}, text.replace("Relu (r)", "Abs (r)").replace("none = {0}", "none = {1}"))
+    assert verify(model, other).status == "differs"
 
 
 def test_sizes_at_which_joined_parts_do_not_fit_are_not_compared() -> None:

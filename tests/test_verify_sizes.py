@@ -424,6 +424,25 @@ def test_images_are_smaller_where_each_place_meets_each() -> None:
     assert not Growth(all_).is_moderate({"n": 2, "h": 224, "w": 224})
 
 
+def test_images_are_smaller_where_each_of_what_is_found_meets_each() -> None:
+    """How many are not 0 is known at run time only, and may be all."""
+    text = """g (float[n,3,h,w] x) => (int64[k] y)
+            <int64[2] row = {1, -1}, int64[2] column = {-1, 1}, int64 at = {3}> {
+        whole = Cast <to = 7> (x) found = NonZero (whole) one = Gather <axis = 0> (found, at)
+        r = Reshape (one, row) c = Reshape (one, column) less = Less (r, c)
+        n = Cast <to = 7> (less) y = ReduceMax <axes = [1], keepdims = 0> (n) }"""
+    model = parse(text)
+    count = 2 * 3 * 64 * 37
+    assert Growth(model).elements({"n": 2, "h": 64, "w": 37}) == count**2
+    assert {c.sizes["h"] for c in verify(model, model).comparisons} == {9, 16, 24}
+
+
+def test_what_is_added_is_as_long_as_one_of_both() -> None:
+    model = parse("g (float[p,q,2] a, float[r,t,2] b) => (float[u,v,2] y) { y = Add (a, b) }")
+    sizes = {"p": 2, "q": 64, "r": 2, "t": 64}
+    assert Growth(model).elements(sizes) == 2 * 64 * 2
+
+
 def test_an_image_of_half_the_resolution_of_another_is_found() -> None:
     """Each dim has a name of its own, and both of the larger one are twice those of the smaller."""
     model = parse("""g (float[n,2,h,w] x, float[n,2,p,q] z) => (float[n,2,h,w] y) {

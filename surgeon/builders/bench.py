@@ -364,15 +364,19 @@ class Bench:
 
 
 def _inferred(shape: Sequence[Dim], wanted: Sequence[Dim | None]) -> list[int] | None:
-    """A constant target with at most one length left to the runtime, and copies where provable."""
+    """A constant target with at most one length left to the runtime, and copies where provable.
+
+    A length that is left where the caller leaves none is told by the others (`dims.infers`).
+    """
     target: list[int] = []
-    left = -1 not in wanted
+    known = [dim for dim in wanted if dim is not None]
+    left = -1 not in wanted and len(known) == len(wanted)
     for axis, dim in enumerate(wanted):
         if isinstance(dim, int) and dim != 0:
             target.append(dim)
         elif dim is not None and axis < len(shape) and dims.equal(shape[axis], dim) is True:
             target.append(0)
-        elif left:
+        elif left and dims.infers(shape, known, axis):
             target.append(-1)
             left = False
         else:

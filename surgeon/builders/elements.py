@@ -17,6 +17,7 @@ from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _FIRST_EQUAL_OF_FLOATS = 11
+_FIRST_TOPK_OF_INTEGERS = 11
 _COUNTED = 1 << 24  # up to here single precision has every whole number
 _LARGEST_EYE = 1 << 16  # elements of one that is a constant
 _LARGEST_MARK = 1 << 31  # a diagonal beyond this is beyond every length
@@ -217,6 +218,19 @@ def unique_as_runs(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
     number = _numbers(c, begins, order, turned) if any(read[:1]) else unread
     counts = _counts(c, runs, length, turned) if any(read[1:]) else unread
     return values, first, number, counts
+
+
+def ordered_integers(draft: Draft, match: Match) -> tuple[gs.Tensor, gs.Tensor]:
+    """TopK of integers below opset 11, which has it of floats alone."""
+    c, node = Bench(draft), match.root
+    x, count = node.inputs
+    if c.opset >= _FIRST_TOPK_OF_INTEGERS:
+        raise Refused("from opset 11 on TopK takes integers")
+    if c.shape(count) not in ((1,), ()):
+        raise Refused("its count is no single number")
+    axis = attribute_of(node, "axis")
+    place = c.axis(-1 if axis is None else int(axis), c.rank(x))
+    return topk(c, x, place, c.scalar(count), largest=True)
 
 
 def _numbers(c: Bench, begins: gs.Tensor, order: gs.Tensor, turned: gs.Tensor | None) -> gs.Tensor:

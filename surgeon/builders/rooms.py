@@ -49,8 +49,8 @@ _HELD: Mapping[str, str] = {
         "scales_of_float32 sizes_of_64_bits unique_of_wider"
     ),
     "elements": (
-        "elements_as_gather eye_as_equal lines_as_gather place_of_extreme reversed_as_gather "
-        "unique_as_runs"
+        "elements_as_gather eye_as_equal lines_as_gather ordered_integers place_of_extreme "
+        "reversed_as_gather unique_as_runs"
     ),
     "factors": "factor_before factor_behind factor_of_both negative_behind",
     "fills": "filled_as_cast",
@@ -161,7 +161,7 @@ _HELD: Mapping[str, str] = {
     "spectra": "frames_as_conv transform_as_product",
     "spelled": (
         "exponentials_as_sum hardmax_as_places log_softmax_as_difference normal_as_quotient "
-        "norms_of_planes norms_of_windows product_of_few softmax_as_quotient"
+        "norms_of_planes norms_of_windows product_of_few scaled_by_ones softmax_as_quotient"
     ),
     "spreads": "axes_without_expand beside_truth tile_as_expand",
     "stacked": "parts_as_layers sum_of_layers two_shares",
@@ -183,8 +183,8 @@ _HELD: Mapping[str, str] = {
         "constant_of_levels levels_in_floats moved_levels pair_as_bounds rounded_to_levels"
     ),
     "views": (
-        "constant_slice joined_before_transpose sink_view squeeze_where_defined unsqueeze_chain "
-        "view view_transpose"
+        "constant_slice joined_before_transpose sink_view squeeze_where_defined squeezed_and_back "
+        "unsqueeze_chain view view_transpose"
     ),
     "windows": (
         "kernel_of_weight output_padding_in_bounds pad_without_batch pool_in_bounds "
@@ -255,8 +255,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "qonnx_steps qonnx_trunc".split()
     ),
     "aten_scripts": tuple(
-        "changed_list dictionary_entry dictionary_value made_list number_function number_pair "
-        "numbers_of_list numbers_together numbers_with_one_less numbers_with_one_more "
+        "changed_list dictionary_entry dictionary_value known_list made_list number_function "
+        "number_pair numbers_of_list numbers_together numbers_with_one_less numbers_with_one_more "
         "numbers_with_one_set part_of_list read_list same_list script_scalar stacked_read "
         "typed_list uninitialized".split()
     ),

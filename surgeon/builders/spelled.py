@@ -15,6 +15,22 @@ _MOST_FACTORS = 32
 _SQUARE = 2
 
 
+def scaled_by_ones(draft: Draft, match: Match) -> gs.Tensor:
+    """LayerNormalization that leaves its scale out, which ONNX does not allow: of ones."""
+    c, node = Bench(draft), match.root
+    x, scale, *shifts = node.inputs
+    if not scale.is_empty():
+        raise Refused("it has a scale")
+    if len(node.outputs) > 1:
+        raise Refused("its mean is read too")
+    axis = attribute_of(node, "axis")
+    place = c.axis(-1 if axis is None else int(axis), c.rank(x))
+    ones = c.filled(c.sizes(x)[place:], 1, c.dtype(x))
+    given = [shift for shift in shifts if not shift.is_empty()]
+    y: gs.Tensor = c.op("LayerNormalization", x, ones, *given, **node.attrs)
+    return y
+
+
 def log_softmax_as_difference(draft: Draft, match: Match) -> gs.Tensor:
     """LogSoftmax: x - max - log(sum(exp(x - max)))."""
     c = Bench(draft)

@@ -150,6 +150,24 @@ def view_transpose(draft: Draft, match: Match) -> gs.Tensor:
     return as_shape(draft, node.inputs[0], out)
 
 
+def squeezed_and_back(draft: Draft, match: Match) -> gs.Tensor:
+    """What is in front of a Squeeze whose axes an Unsqueeze puts in again.
+
+    Raises:
+        Refused: An axis may have another length (half of the batch, which a trace froze), and
+            there the Squeeze stops what would compute something else.
+    """
+    inner = match.nodes[1]
+    x, axes = inner.inputs[0], draft.facts.array(inner.inputs[1])
+    shape = draft.facts.of(x).shape
+    places = [] if axes is None else axes.reshape(-1).tolist()
+    for dim in [] if shape is None else [shape[axis] for axis in places]:
+        if dims.named(dim) is None and dims.equal(dim, 1) is not True:
+            raise Refused(f"the axis is {dim} long, which may be more than 1")
+    same: gs.Tensor = draft.op("Identity", x)
+    return same
+
+
 def unsqueeze_chain(draft: Draft, match: Match) -> gs.Tensor:
     """Axes put in and then others, all at once, whatever the rank: all from one end."""
     outer, inner = match.root, match.nodes[1]

@@ -18,6 +18,7 @@ from surgeon.reference.early import SINCE
 from surgeon.spelling import is_plugin
 
 _DEPRECATED = "is deprecated in domain_version"
+_LEFT_OUT = "is marked single but has an empty string"  # an operand, as PyTorch 2.1 writes a norm
 _UNKNOWN = re.compile(r"Unrecognized attribute: (\w+) for operator (\w+)")
 _ABSENT = re.compile(r"No Op registered for (\w+) with domain_version")
 # What onnxruntime saves in ONNX's own domain: never an operator there, or not at every opset.
@@ -131,6 +132,6 @@ def _is_met(refusal: str) -> bool:
         return absent.group(1) in _OF_RUNTIMES or is_plugin(absent.group(1))
     unknown = _UNKNOWN.search(refusal)
     if unknown is None:
-        return _DEPRECATED in refusal
+        return _DEPRECATED in refusal or _LEFT_OUT in refusal
     attribute, operator = unknown.groups()
     return any(move.attribute == attribute for move in opsets.MOVED.get(operator, ()))

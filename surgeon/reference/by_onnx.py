@@ -18,17 +18,22 @@ _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
 # What onnxruntime 1.31 has of other types alone, and recipes bring to those; it has no list of two.
 _OF_OTHER_TYPES = frozenset(
-    "ArgMax ArgMin Clip CumSum Einsum Equal EyeLike Max Min NonZero Pad SequenceConstruct Trilu "
+    "ArgMax ArgMin Clip CumSum Einsum Equal EyeLike Max Min NonZero Pad SequenceConstruct TopK "
+    "Trilu "
     "Unique Where".split()
 )
 # Of operands of one type, to which PyTorch brings them where its exporter does not; of Where the
 # condition is none of them.
 _OF_ONE_TYPE = frozenset(
-    "Add Concat Div Equal Greater GreaterOrEqual Less LessOrEqual MatMul Mul Sub Where".split()
+    "Add Concat Div Equal Greater GreaterOrEqual Less LessOrEqual MatMul Mul Pow Scatter Sub "
+    "Where".split()
 )
+_OF_WHOLE_NUMBERS = frozenset(
+    "Add Div Mul Sub".split()
+)  # of few bits; what is beyond them goes round
 _CLASSES = {"b": 0, "i": 1, "u": 1, "f": 2}  # of element types, as PyTorch ranks them
 # What onnxruntime says of a stretch with such a node.
-_OF_TYPES = ("bound to different types", "Type 'tensor(bool)' of input parameter")
+_OF_TYPES = ("bound to different types", "' of input parameter")
 # What it does not have for doubles.
 _NOT_OF_DOUBLES = frozenset(
     "Acos Acosh Asin Asinh Atan Atanh Celu Conv Cosh Det Elu Erf Gelu GlobalAveragePool "
@@ -89,9 +94,13 @@ def has(node: onnx.NodeProto, values: Iterable[Any]) -> bool:
         return False
     if node.op_type == "Transpose":
         return any(axis < 0 for a in node.attribute if a.name == "perm" for axis in a.ints)
+    if node.op_type == "LayerNormalization":
+        return not all(node.input[:2])
     values = list(values)
     if _is_mixed(node, values):
         return True
+    if node.op_type in _OF_WHOLE_NUMBERS and all(map(_is_narrow, values)):
+        return node.op_type != "Div" or all(value.dtype.kind == "u" for value in values)
     doubles = (isinstance(value, np.ndarray) and value.dtype == np.float64 for value in values)
     return node.op_type in _OF_OTHER_TYPES or (node.op_type in _NOT_OF_DOUBLES and any(doubles))
 
@@ -181,15 +190,71 @@ def run(
         return {node.output[0]: _clipped(node, given[node.input[0]])}
     if node.op_type in ("CumSum", "ReduceSum"):  # PyTorch counts what is true
         given = {n: v.astype(np.int64) if v.dtype == np.bool_ else v for n, v in given.items()}
-    if node.op_type in _OF_ONE_TYPE and not of_complex:
+    if node.op_type in _OF_ONE_TYPE and node.op_type != "Scatter" and not of_complex:
         given = _in_one_type(node, given)
     try:
         with np.errstate(all="ignore"):  # NaN and infinities are results like any other
-            made = ReferenceEvaluator(node, opsets=dict(opsets)).run(None, dict(given))
+            made: Any = _as_written(node, given)
+            if made is None:
+                made = ReferenceEvaluator(node, opsets=dict(opsets)).run(None, dict(given))
     except Exception as error:  # whatever Python has against these values
         where = f"node '{node.name or node.output[0]}'"
         raise NoWitness(node.op_type, where=where, why=str(error)) from None
     return dict(zip(node.output, made, strict=False))
+
+
+def _as_written(node: onnx.NodeProto, given: Mapping[str, Any]) -> Sequence[Any] | None:
+    """What PyTorch means by forms that no opset has; None of all others."""
+    first = given[node.input[0]]
+    if node.op_type == "Pad" and any(each.name == "pads" for each in node.attribute):
+        return [_padded(node, first)]
+    if node.op_type == "LayerNormalization":
+        return [_normalised(node, given)]
+    if node.op_type == "TopK" and first.dtype.kind in "iu":
+        return _ranked(node, given)
+    return [_scattered(node, given)] if node.op_type == "Scatter" else None
+
+
+def _padded(node: onnx.NodeProto, x: Any) -> Any:
+    """A Pad by attributes, which PyTorch 1.3 writes above opset 10 as well; below 0 it cuts."""
+    told = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+    pads = np.reshape(told["pads"], (2, -1)).T.tolist()
+    cut = tuple(slice(max(-first, 0), last if last < 0 else None) for first, last in pads)
+    ways = {"constant": {"constant_values": told.get("value", 0.0)}, "reflect": {}, "edge": {}}
+    mode = told.get("mode", b"constant").decode()
+    return np.pad(x[cut], np.maximum(pads, 0).tolist(), mode, **ways[mode])
+
+
+def _ranked(node: onnx.NodeProto, given: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The greatest or least integers of an axis and their places, of equal ones the first ones."""
+    x, *counts = (given[name] for name in node.input)
+    told = {each.name: each.i for each in node.attribute}
+    axis, count = told.get("axis", -1), int(np.ravel(counts[0])[0]) if counts else told["k"]
+    order = np.argsort(~x if told.get("largest", 1) else x, axis, kind="stable")
+    places = np.take(order, np.arange(count), axis)
+    return np.take_along_axis(x, places, axis), places
+
+
+def _normalised(node: onnx.NodeProto, given: Mapping[str, Any]) -> Any:
+    """A LayerNormalization without a scale, in double precision; of its outputs the first."""
+    told = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+    x = given[node.input[0]]
+    axes = tuple(range(told.get("axis", -1) % x.ndim, x.ndim))
+    gap = x.astype(np.float64) - x.mean(axes, np.float64, keepdims=True)
+    found = gap / np.sqrt((gap * gap).mean(axes, keepdims=True) + told.get("epsilon", 1e-5))
+    shift = given[node.input[2]] if len(node.input) > 2 and node.input[2] else 0
+    return (found + shift).astype(x.dtype)
+
+
+def _scattered(node: onnx.NodeProto, given: Mapping[str, Any]) -> Any:
+    """A Scatter of one number, which PyTorch writes without a shape, and of another float type."""
+    data, index, updates = (given[name] for name in node.input)
+    axis = next((each.i for each in node.attribute if each.name == "axis"), 0)
+    places = list(np.indices(index.shape, sparse=True))
+    places[axis] = index
+    found = data.copy()
+    found[tuple(places)] = updates
+    return found
 
 
 def _clipped(node: onnx.NodeProto, x: Any) -> Any:
@@ -211,6 +276,11 @@ def _is_mixed(node: onnx.NodeProto, values: Sequence[Any]) -> bool:
     fit = all(each.kind in _CLASSES for each in types)
     whole = node.op_type == "Div" and all(each.kind != "f" for each in types)
     return node.op_type in _OF_ONE_TYPE and len(types) > 1 and fit and not whole
+
+
+def _is_narrow(value: Any) -> bool:
+    """Whether it is of whole numbers of 8 or 16 bits, for which onnxruntime has few operators."""
+    return isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.dtype.itemsize < 4
 
 
 def _in_one_type(node: onnx.NodeProto, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,17 +24,21 @@ _MOST_SIZES = 16  # of one value
 _OF_SIZES = frozenset({"Cast", "Concat", "Identity", "Unsqueeze"})  # by which a size keeps its sign
 
 
+_STOPS = {
+    "Expand": "an `Expand` with -1 among its sizes",
+    "Einsum": "an `Einsum` that sums over its ellipsis",
+}
+
+
 def holds_early(model: onnx.ModelProto) -> bool:
     """Whether an operator of ONNX's, however deep, is of a newer opset than the model, or gone."""
     return any(True for _ in _early(model))
 
 
-def stops(model: onnx.ModelProto) -> bool:
-    """Whether onnxruntime loads the model and stops in it.
-
-    So it does at an Expand with a size of -1, and at an Einsum that sums over its ellipsis.
-    """
-    return any(node.op_type in ("Einsum", "Expand") for node in _early(model))
+def stops(model: onnx.ModelProto) -> str:
+    """At what onnxruntime stops in a model that it loads; "" where at nothing."""
+    found = (_STOPS[node.op_type] for node in _early(model) if node.op_type in _STOPS)
+    return next(found, "")
 
 
 def with_domain(model: onnx.ModelProto) -> onnx.ModelProto:

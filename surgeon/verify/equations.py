@@ -6,6 +6,7 @@ Squeeze or another operand wants of it is an equation, and these are solved by t
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -20,6 +21,7 @@ from surgeon.verify.limits import Input
 from surgeon.verify.sizes import OTHER, WANTED, dynamic_dims
 
 _LARGEST = 2048  # sizes that are tried
+_ATTEMPTS = 20_000  # assignments that are tried
 _ANY = (37, 41)  # of dims that may be of any size
 _VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 # Of two operands: the axes that have to be as long as one another.
@@ -79,6 +81,19 @@ def fitting_sizes(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, 
     return found
 
 
+def joint_sizes(model: onnx.ModelProto, inputs: Sequence[Input]) -> Iterator[dict[str, list[int]]]:
+    """Sizes of all dims together at which everything fits, a few, each by dim the only one.
+
+    A trace freezes views (`Reshape (x, [2, 4, 48])`), and what it wrote runs where batch, height
+    and width are those of the trace, or others of as many elements.
+    """
+    axes = dynamic_dims(inputs)
+    system = _System(model, set(axes))
+    names = sorted(system.alone | system.shared, key=list(axes).index)
+    for sizes in itertools.islice(system.together(names), WANTED):
+        yield {name: [size] for name, size in sizes.items()}
+
+
 class _System:
     """What operators want of lengths, each of which is at least 1.
 
@@ -104,6 +119,55 @@ class _System:
         self.alone = {name for own in every if len(own) == 1 for name in own}
         self.shared = {name for own in every if len(own) > 1 for name in own}
 
+    def together(self, names: Sequence[str]) -> Iterator[dict[str, int]]:
+        """Sizes of these dims that fit, first those that stand in a view's own place."""
+        choices = [self._choices(name) for name in names]
+        left = _ATTEMPTS
+
+        def further(known: dict[str, int]) -> Iterator[dict[str, int]]:
+            nonlocal left
+            if len(known) == len(names):
+                yield known
+                return
+            place = len(known)
+            for size in choices[place]:
+                if (left := left - 1) < 0:
+                    return
+                each = {**known, names[place]: size}
+                if self._may_fit(each):
+                    yield from further(each)
+
+        return further({}) if names else iter(())
+
+    def _choices(self, name: str) -> list[int]:
+        """Sizes that a dim may have by what numbers stand against lengths with it; 1 comes last."""
+        own: list[int] = []
+        rest: set[int] = set()
+        for left, right, _ in (each for each, told in self._equations.items() if name in told):
+            for one, other in ((left, right), (right, left)):
+                numbers = [dim for dim in other if isinstance(dim, int)]
+                beside_each = [*_aligned(one, other), *_aligned(one[::-1], other[::-1])]
+                own += [n for dim, n in beside_each if dims.named(dim) == name]
+                if len(numbers) == len(other) and (whole := math.prod(numbers)) > 0:
+                    rest.update(n for n in range(2, min(whole, _LARGEST) + 1) if whole % n == 0)
+        return list(dict.fromkeys([*own, *sorted(rest), 1]))
+
+    def _may_fit(self, known: Mapping[str, int]) -> bool:
+        """Whether what these sizes tell already contradicts nothing."""
+        at = _Lengths(known)
+        for each, told in self._equations.items():
+            if told <= known.keys():
+                if not each.holds(at):
+                    return False
+            elif each.kind == "equal":
+                for one, other in ((each.left, each.right), (each.right, each.left)):
+                    if not _symbols(one) <= known.keys():
+                        continue
+                    parts = [at[dim] for dim in other if dims.symbols(dim) <= known.keys()]
+                    if (part := math.prod(parts)) < 1 or math.prod(at[dim] for dim in one) % part:
+                        return False
+        return all(at[dim] > 0 for dim in self._lengths if dims.symbols(dim) <= known.keys())
+
     def fitting(self, names: Sequence[str], known: Mapping[str, int]) -> list[int]:
         """The sizes of these dims, all alike, that fit in what speaks of no unknown ones."""
         told = {*names, *known}
@@ -115,6 +179,14 @@ class _System:
             if all(each.holds(at) for each in equations) and all(at[dim] > 0 for dim in lengths):
                 found.append(size)
         return found
+
+
+def _aligned(one: Shape, other: Shape) -> Iterator[tuple[Dim, int]]:
+    """Lengths with the numbers in their places, as far as a view may keep these."""
+    most = len(one) if len(one) == len(other) else min(len(one), len(other)) - 1
+    for here, there in zip(one[:most], other[:most], strict=True):
+        if isinstance(there, int):
+            yield here, there
 
 
 def _symbols(shape: Shape) -> frozenset[str]:

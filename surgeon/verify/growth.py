@@ -16,6 +16,7 @@ from surgeon.dialect import normalise
 from surgeon.dims import Dim
 from surgeon.errors import SurgeonError
 from surgeon.facts import Facts
+from surgeon.facts.elementwise import BINARY
 from surgeon.links import toposort
 from surgeon.model import Model
 
@@ -38,6 +39,9 @@ class Step(NamedTuple):
 class Growth:
     """The largest value of a model, by sizes; what nothing is known of is not counted.
 
+    A length that its operator alone knows (how many are not 0) is taken for the most that it may
+    be, as many as what the operator is given has elements: of such lengths pairs are made.
+
     Args:
         model: Not changed.
     """
@@ -51,6 +55,7 @@ class Growth:
         fixed = (math.prod(dim for dim in s if isinstance(dim, int)) for s in shapes - self._shapes)
         self._fixed = max(fixed, default=0)
         self._dims = {dim for shape in self._shapes for dim in shape if not isinstance(dim, int)}
+        self._open = _open_lengths(steps)
         self._least: int | None = None
 
     def is_moderate(self, sizes: Mapping[str, int]) -> bool:
@@ -77,6 +82,7 @@ class Growth:
     def elements(self, sizes: Mapping[str, int]) -> int:
         """How many elements the largest value has at these sizes; 0 where nothing is known."""
         known: dict[Dim, int] = {}
+        sizes = self._with_open(sizes)
         for dim in self._dims:  # there are far fewer than shapes
             try:
                 known[dim] = dims.evaluate(dim, sizes)
@@ -88,6 +94,20 @@ class Growth:
             if None not in lengths:
                 most = max(most, math.prod(length for length in lengths if length is not None))
         return most
+
+    def _with_open(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """The sizes, and what lengths that are known at run time only are at most."""
+        told = dict(sizes)
+        for name, given in self._open.items():
+            counts = []
+            for shape in given:
+                try:
+                    counts.append(math.prod(dims.evaluate(dim, told) for dim in shape))
+                except (KeyError, ValueError):
+                    continue
+            if counts:
+                told.setdefault(name, max(counts))
+        return told
 
 
 def beside(parts: Sequence[Shape | None], axis: int) -> Iterator[tuple[Dim, Dim]]:
@@ -104,6 +124,25 @@ def beside(parts: Sequence[Shape | None], axis: int) -> Iterator[tuple[Dim, Dim]
         for place, two in enumerate(zip(first, other, strict=True)):
             if place not in (axis, axis + len(first)) and two[0] != two[1]:
                 yield two
+
+
+def _open_lengths(steps: Sequence[Step]) -> dict[str, list[Shape]]:
+    """By symbol that an operator brings in: what it is given. In the order of the operators.
+
+    Of one that computes element by element it is one of the lengths on that axis.
+    """
+    seen: set[str] = set()
+    found: dict[str, list[Shape]] = {}
+    for step in steps:
+        given = [shape for shape in step.given if shape is not None]
+        seen.update(name for shape in given for dim in shape for name in dims.symbols(dim))
+        for shape in step.made:
+            for place, dim in enumerate(reversed(shape or ()), 1):
+                for name in dims.symbols(dim) - seen:
+                    beside_it: list[Shape] = [(e[-place],) for e in given if len(e) >= place]
+                    found[name] = beside_it if step.op in BINARY else given
+        seen.update(found)
+    return found
 
 
 def walk(model: onnx.ModelProto) -> list[Step]:

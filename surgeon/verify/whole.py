@@ -20,6 +20,7 @@ from surgeon.isolation import isolation
 from surgeon.meanings import Meanings
 from surgeon.model import Model, ModelLike
 from surgeon.reference import NoWitness
+from surgeon.reference.early import stops
 from surgeon.reference.plan import without_calls
 from surgeon.runtime import NotRunnable
 from surgeon.soundness import see_outside
@@ -29,7 +30,7 @@ from surgeon.verify.conclusion import DATA
 from surgeon.verify.datasets import DataSet
 from surgeon.verify.demands import demanded_sizes
 from surgeon.verify.drawn import Drawn
-from surgeon.verify.equations import fitting_sizes
+from surgeon.verify.equations import fitting_sizes, joint_sizes
 from surgeon.verify.farther import farther_fault
 from surgeon.verify.finding import Finder
 from surgeon.verify.given import read_given
@@ -288,6 +289,12 @@ def _draw(
             check.skip("other sizes than those of the trace", others)
     if why and (fitting := fitting_sizes(pair.after, wanted)):
         why = drawn.compare(wanted, limits, fitting | asked, specs)
+    for joint in joint_sizes(pair.after, wanted) if why else ():
+        others = why
+        why = drawn.compare(wanted, limits, joint | asked, specs)
+        if not why:
+            check.skip("other sizes than those at which its parts fit", others)
+            break
     if why:
         check.skip("any input", why)
 
@@ -300,6 +307,11 @@ def _remarks(pair: _Pair, verdict: Verdict, check: Check, *, narrowed: bool) -> 
         sides = check.result, check.original
         if fault := optimised_fault(pair.after, pair.folders[1], *sides, check.runs):
             yield fault
+    if check.result.by == "witness" and (where := stops(pair.after)):
+        yield (
+            f"onnxruntime stops at {where}, which the result has as the original does: put "
+            "`refused-forms` in front"
+        )
     if narrowed:
         if verdict.status == "equivalent" and check.original is not None:
             fault = farther_fault(check.result, check.original, check.runs, check.inputs)

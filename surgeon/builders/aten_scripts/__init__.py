@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from surgeon.builders.aten_scripts.changes import changed_list, numbers_with_one_set
+from surgeon.builders.aten_scripts.changes import changed_list, known_list, numbers_with_one_set
 from surgeon.builders.aten_scripts.dictionaries import dictionary_entry, dictionary_value
 from surgeon.builders.aten_scripts.functions import number_function, number_pair
 from surgeon.builders.aten_scripts.lists import made_list, read_list, same_list, typed_list
@@ -20,6 +20,7 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "changed_list": changed_list,
     "dictionary_entry": dictionary_entry,
     "dictionary_value": dictionary_value,
+    "known_list": known_list,
     "made_list": made_list,
     "number_function": number_function,
     "number_pair": number_pair,

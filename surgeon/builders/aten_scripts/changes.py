@@ -28,6 +28,7 @@ from surgeon.facts.fact import INTEGERS
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
+_MOST_KNOWN = 256  # elements: each change of a longer list would name them all again
 _FIRST_LISTS = (1, 8)  # the release from which on a change is known to give the changed list
 
 
@@ -47,6 +48,25 @@ def changed_list(draft: Draft, match: Match) -> Any:
     if kind == "add":
         return _together(c, node, listed)
     return _CHANGES[kind](c, node, listed)
+
+
+def known_list(draft: Draft, match: Match) -> gs.Tensor:
+    """The list after an operator puts an element in, or takes one out, where all are known."""
+    c, node = Bench(draft), match.root
+    known = elements(required(node, 0))
+    if known is None or len(known) >= _MOST_KNOWN:
+        raise Refused("what its list is made of is not known, or is much")
+    puts = node.op == "SequenceInsert"
+    at = place(c, node, 2, len(known)) if puts else place(c, node, 1, -1)
+    if at is None:
+        raise Refused("its place is known at run time only")
+    if puts:
+        known.insert(at if at == len(known) else within(at, known), required(node, 1))
+    else:
+        del known[within(at, known)]
+    if not known:
+        raise Refused("nothing is left that says of what it is")
+    return sequence(c, known)
 
 
 def _append(c: Bench, node: gs.Node, listed: gs.Tensor) -> gs.Tensor:
