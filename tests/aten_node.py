@@ -178,8 +178,9 @@ def lowered(
     settings.intra_op_num_threads = 1
     lacking: list[str] = []
     if Version(ort.__version__) < Version("1.30"):
-        # the one has no kernel for doubles, the other makes pads that the pool refuses
-        lacking = ["QuickGeluFusion", "Pad_Fusion"]
+        # the one has no kernel for doubles, the other makes pads that the pool refuses, and the
+        # third fails over a Concat that it took out itself
+        lacking = ["QuickGeluFusion", "Pad_Fusion", "ReshapeFusion"]
         empty = any(np.size(fed) == 0 for fed in written.feeds.values())
         if empty and any(node.op_type == "TopK" for node in proto.graph.node):
             pytest.skip("onnxruntime before 1.30 ends the process where TopK is of nothing")

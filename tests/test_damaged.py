@@ -9,6 +9,7 @@ from damaging import damaged, sources, tried
 from shares import some
 
 import surgeon
+from surgeon.errors import RecipeError
 
 
 @pytest.mark.slow
@@ -20,7 +21,10 @@ def test_damaged_models(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     with surgeon.isolation():
         for _ in range(60):
             recipe, case = r.choice(cases)
-            model = case.before.model(case.values, r.choice(case.opsets))
+            try:
+                model = case.before.model(case.values, r.choice(case.opsets))
+            except RecipeError:  # of an opset that an older onnx has not
+                continue
             damaged(model, r)
             outcomes.add(tried(model, recipe, r))
     assert {"unchanged", "ModelError"} <= outcomes
