@@ -19,8 +19,7 @@ _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
 # What onnxruntime 1.31 has of other types alone, and recipes bring to those; it has no list of two.
 _OF_OTHER_TYPES = frozenset(
     "ArgMax ArgMin Clip CumSum Einsum Equal EyeLike Max Min NonZero Pad SequenceConstruct TopK "
-    "Trilu "
-    "Unique Where".split()
+    "Trilu Unique Where".split()
 )
 # Of operands of one type, to which PyTorch brings them where its exporter does not; of Where the
 # condition is none of them.
@@ -28,9 +27,8 @@ _OF_ONE_TYPE = frozenset(
     "Add Concat Div Equal Greater GreaterOrEqual Less LessOrEqual MatMul Mul Pow Scatter Sub "
     "Where".split()
 )
-_OF_WHOLE_NUMBERS = frozenset(
-    "Add Div Mul Sub".split()
-)  # of few bits; what is beyond them goes round
+# Of whole numbers of few bits; what is beyond them goes round.
+_OF_WHOLE_NUMBERS = frozenset("Add Div Mul Sub".split())
 _CLASSES = {"b": 0, "i": 1, "u": 1, "f": 2}  # of element types, as PyTorch ranks them
 # What onnxruntime says of a stretch with such a node.
 _OF_TYPES = ("bound to different types", "' of input parameter")
@@ -215,9 +213,13 @@ def _as_written(node: onnx.NodeProto, given: Mapping[str, Any]) -> Sequence[Any]
     return [_scattered(node, given)] if node.op_type == "Scatter" else None
 
 
+def _told(node: onnx.NodeProto) -> dict[str, Any]:
+    return {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+
+
 def _padded(node: onnx.NodeProto, x: Any) -> Any:
     """A Pad by attributes, which PyTorch 1.3 writes above opset 10 as well; below 0 it cuts."""
-    told = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+    told = _told(node)
     pads = np.reshape(told["pads"], (2, -1)).T.tolist()
     cut = tuple(slice(max(-first, 0), last if last < 0 else None) for first, last in pads)
     ways = {"constant": {"constant_values": told.get("value", 0.0)}, "reflect": {}, "edge": {}}
@@ -228,7 +230,7 @@ def _padded(node: onnx.NodeProto, x: Any) -> Any:
 def _ranked(node: onnx.NodeProto, given: Mapping[str, Any]) -> tuple[Any, Any]:
     """The greatest or least integers of an axis and their places, of equal ones the first ones."""
     x, *counts = (given[name] for name in node.input)
-    told = {each.name: each.i for each in node.attribute}
+    told = _told(node)
     axis, count = told.get("axis", -1), int(np.ravel(counts[0])[0]) if counts else told["k"]
     order = np.argsort(~x if told.get("largest", 1) else x, axis, kind="stable")
     places = np.take(order, np.arange(count), axis)
@@ -237,7 +239,7 @@ def _ranked(node: onnx.NodeProto, given: Mapping[str, Any]) -> tuple[Any, Any]:
 
 def _normalised(node: onnx.NodeProto, given: Mapping[str, Any]) -> Any:
     """A LayerNormalization without a scale, in double precision; of its outputs the first."""
-    told = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+    told = _told(node)
     x = given[node.input[0]]
     axes = tuple(range(told.get("axis", -1) % x.ndim, x.ndim))
     gap = x.astype(np.float64) - x.mean(axes, np.float64, keepdims=True)
@@ -249,7 +251,7 @@ def _normalised(node: onnx.NodeProto, given: Mapping[str, Any]) -> Any:
 def _scattered(node: onnx.NodeProto, given: Mapping[str, Any]) -> Any:
     """A Scatter of one number, which PyTorch writes without a shape, and of another float type."""
     data, index, updates = (given[name] for name in node.input)
-    axis = next((each.i for each in node.attribute if each.name == "axis"), 0)
+    axis = _told(node).get("axis", 0)
     places = list(np.indices(index.shape, sparse=True))
     places[axis] = index
     found = data.copy()

@@ -22,8 +22,6 @@ _MAKE_LISTS = frozenset({"SequenceConstruct", "SequenceEmpty", "SplitToSequence"
 _TAKE_SIZES = frozenset({"ConstantOfShape", "Expand", "Reshape", "Tile"})
 _MOST_SIZES = 16  # of one value
 _OF_SIZES = frozenset({"Cast", "Concat", "Identity", "Unsqueeze"})  # by which a size keeps its sign
-
-
 _STOPS = {
     "Expand": "an `Expand` with -1 among its sizes",
     "Einsum": "an `Einsum` that sums over its ellipsis",

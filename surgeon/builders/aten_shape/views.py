@@ -11,6 +11,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_shape.call import TYPE, Call, Size
+from surgeon.builders.aten_shape.slices import from_front
 from surgeon.builders.bench import dim_of
 from surgeon.links import maker_of
 from surgeon.rewrite import Refused
@@ -167,15 +168,9 @@ def _permute(c: Call) -> gs.Tensor:
 def _exchanged(c: Call, both: Sequence[Size | int], rank: int) -> gs.Tensor:
     """The axes in order, two of them in each other's place, which are known at run time."""
     order = c.count(rank)
-    first, second = (_from_front(c, c.vector([dim]), rank) for dim in both)
+    first, second = (from_front(c, c.vector([dim]), rank) for dim in both)
     behind = c.op("Where", c.op("Equal", order, second), first, order)
     return c.op("Where", c.op("Equal", order, first), second, behind)
-
-
-def _from_front(c: Call, axes: gs.Tensor, rank: int) -> gs.Tensor:
-    """Axes as they are counted from the front."""
-    negative = c.op("Less", axes, c.ints([0], "zero"))
-    return c.op("Where", negative, c.op("Add", axes, c.ints([rank], "rank")), axes)
 
 
 def _permuted(c: Call, x: gs.Tensor, dims: gs.Tensor) -> gs.Tensor:
@@ -184,7 +179,7 @@ def _permuted(c: Call, x: gs.Tensor, dims: gs.Tensor) -> gs.Tensor:
     many = c.size(dims, 0)
     if isinstance(many, int) and many != rank:
         raise Refused(f"it has {many} dims where {rank} are needed")
-    dims = _from_front(c, dims, rank)
+    dims = from_front(c, dims, rank)
     steps = c.vector([c.product(lengths[axis + 1 :]) for axis in range(rank)], "steps")
     sizes, steps = (c.op("Gather", each, dims, axis=0) for each in (c.vector(lengths), steps))
     places = None

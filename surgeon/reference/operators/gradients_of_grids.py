@@ -84,12 +84,11 @@ def grid_sampler_backward(
         raise Unsuited("volumes are not sampled bicubically")
     if not np.isfinite(grid).all():
         raise Unsuited("a place is no number")
-    back: Any
     x, behind, lengths = wide(input), wide(grad_output), input.shape[2:]
     of_input, of_grid = np.zeros(x.shape), np.zeros(grid.shape)
     for n, *at in np.ndindex(*grid.shape[:-1]):
+        back: Any = behind[(n, slice(None), *at)]
         if interpolation_mode == 2:
-            back = behind[(n, slice(None), *at)]
             slopes = _cubic(
                 x[n], of_input[n], back, grid[(n, *at)], padding=padding_mode, corners=align_corners
             )
@@ -99,7 +98,6 @@ def grid_sampler_backward(
             _along(t, size, padding=padding_mode, corners=align_corners)
             for t, size in zip(grid[(n, *at)][::-1], lengths, strict=True)
         ]
-        back = behind[(n, slice(None), *at)]
         if interpolation_mode == 1:
             nearest = [int(np.rint(place)) for place, _ in along]
             if all(0 <= i < size for i, size in zip(nearest, lengths, strict=True)):

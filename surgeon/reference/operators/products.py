@@ -119,11 +119,11 @@ def multi_dot(tensors: list[Array]) -> Array:
 def einsum(equation: str, tensors: list[Array], path: Any = None) -> Array:
     if tensors[0].dtype.kind in "iub" and _sums_one_alone(equation, [t.shape for t in tensors]):
         tensors = [t.astype(np.int64) for t in tensors]  # as `sum` gives them, unlike `bmm`
-    equation = without_ellipsis(equation, [t.ndim for t in tensors])
+    equation = _without_ellipsis(equation, [t.ndim for t in tensors])
     return narrow(np.einsum(equation, *map(_wide, tensors)), tensors[0])
 
 
-def without_ellipsis(equation: str, ranks: Sequence[int]) -> str:
+def _without_ellipsis(equation: str, ranks: Sequence[int]) -> str:
     """The equation with a letter for each axis of an ellipsis that its output lacks.
 
     PyTorch sums over them, numpy refuses it.
