@@ -93,15 +93,20 @@ class Comparison:
         told = {**self._told, "reference": None}
         return [how_far(before, after, recipes, **told) for before, after in steps]
 
-    def verdict(self, work: Operation, progress: Callable[[str], None] | None) -> Verdict:
-        """What the comparison finds of a result."""
+    def verdict(
+        self,
+        work: Operation,
+        progress: Callable[[str], None] | None,
+        at: dict[str, Any] | None = None,
+    ) -> Verdict:
+        """What the comparison finds of a result; `at`: at these seeds and sizes alone."""
         from surgeon.verify import verify
 
         custom: frozenset[str] = frozenset().union(*(recipe.custom for recipe in work.recipes))
         found = verify(
             self.original.proto,
             work.handed.put_back(work.model.to_proto()),
-            **self._told,
+            **(self._told | (at or {})),
             folder_original=self.original.folder,
             folder_result=self.original.folder,
             custom=custom,
@@ -141,6 +146,12 @@ class Comparison:
             return ""
         return why
 
+    @property
+    def tied(self) -> dict[str, str]:
+        """By dim name, the dim of the same size, as the user says."""
+        sizes: Mapping[str, Any] = self._told["sizes"] or {}
+        return {dim: other for dim, other in sizes.items() if isinstance(other, str)}
+
     def culprits(self, work: Operation, verdict: Verdict) -> frozenset[Place]:
         """The rewrites with which the result differs; none where they cannot be told."""
         if verdict.original == "broken":
@@ -148,10 +159,7 @@ class Comparison:
         if work.progress:
             work.progress("look for the rewrites at fault")
 
-        def fails(kept: Kept) -> bool:
-            other = work.again(kept, check=False)
-            return other.changed and self.verdict(other, None).status == verdict.status
-
+        fails = _Failing(self, work, verdict)
         refused = frozenset((r.recipe, r.rule, r.node) for r in work.notes.refusals)
         try:
             made = work.notes.changes[len(work.begun.changes) :]  # what was joined is in both
@@ -169,6 +177,46 @@ class Comparison:
         feeds = differing_feeds(self.original.proto, verdict, **self._told)
         label = f"the whole model, with {', '.join(recipe.name for recipe in work.recipes)}"
         keep(work.evidence, label, verdict.detail, self.original, work.model, feeds or {})
+
+
+class _Failing:
+    """Whether the result differs with some of the rewrites: looked for where it did before.
+
+    Most of a comparison is the search for sizes and numbers at which the original runs and tells
+    something, and these are known by then.
+
+    Args:
+        beside: What compares.
+        work: The run, with all rewrites.
+        verdict: What was found of its result.
+    """
+
+    def __init__(self, beside: Comparison, work: Operation, verdict: Verdict) -> None:
+        self._beside, self._work, self._status = beside, work, verdict.status
+        self._at: dict[str, Any] = {}
+        self._look_where(work, verdict)
+
+    def __call__(self, kept: Kept, *, anywhere: bool = False) -> bool:
+        work = self._work.again(kept, check=False)
+        if not work.changed:
+            return False
+        found = self._beside.verdict(work, None, {} if anywhere else self._at)
+        if found.status != self._status:
+            return False
+        if anywhere:
+            self._look_where(work, found)
+        return True
+
+    def _look_where(self, work: Operation, verdict: Verdict) -> None:
+        """Look from now on where this result differs, if it does when only that is looked at."""
+        bad = next((c for c in verdict.comparisons if not c.agrees), None)
+        self._at = {}
+        if bad is None or bad.seed < 0:
+            return
+        sizes = {dim: (size,) for dim, size in bad.sizes.items()}
+        at: dict[str, Any] = {"seeds": (bad.seed,), "sizes": sizes | self._beside.tied}
+        if self._beside.verdict(work, None, at).status == self._status:
+            self._at = at
 
 
 def unbounded(work: Operation) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from surgeon.firing import Check, Pairs
 from surgeon.match import Match
@@ -23,7 +23,6 @@ LEFT_OUT = "it was left out, because the whole result differs with it"
 
 Named = tuple[str, str]  # a rule, as (recipe, rule)
 Place = tuple[str, str, str]  # a rewrite, as (recipe, rule, node)
-Fails = Callable[["Kept"], bool]
 Item = TypeVar("Item")
 
 
@@ -53,6 +52,13 @@ class Kept:
         ):
             return LEFT_OUT
         return None if self.check is None else self.check(rule, match, draft, pairs)
+
+
+class Fails(Protocol):
+    """Whether the result fails; it is asked many times over."""
+
+    def __call__(self, kept: Kept, *, anywhere: bool = False) -> bool:
+        """With the rewrites that are let through; where it failed last, or `anywhere`."""
 
 
 @dataclass(slots=True)
@@ -95,7 +101,9 @@ def find_culprits(
     for turn in range(_TURNS):
         without = refused | found
         there = [place for place in places if place not in without]
-        if not there or (turn and budget.spend() and not fails(Kept(without=without))):
+        if not there:
+            return found
+        if turn and budget.spend() and not fails(Kept(without=without), anywhere=True):
             return found
         if budget.spent:
             break
@@ -134,7 +142,7 @@ def _from_an_end(
         low, high = 0, len(ends)
         while high - low > max(1, len(ends) // _FINE) and budget.spend():
             middle = (low + high) // 2
-            if fails(Kept(without=without | frozenset(ends[:middle]))):
+            if fails(Kept(without=without | frozenset(ends[:middle])), anywhere=True):
                 low = middle
             else:
                 high = middle

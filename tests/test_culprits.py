@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,36 @@ def test_the_rewrite_at_fault_is_named(tmp_path: Path) -> None:
     assert refusal.max_absolute > 0.01
 
 
+def test_it_is_looked_for_where_the_result_differed(monkeypatch: pytest.MonkeyPatch) -> None:
+    verify = importlib.import_module("surgeon.verify")
+
+    seeds: list[int] = []
+    found = verify.verify
+
+    def seen(*models: Any, **told: Any) -> Any:
+        verdict = found(*models, **told)
+        seeds.append(len({(c.seed, *c.sizes.values()) for c in verdict.comparisons}))
+        return verdict
+
+    body = """
+        a = Abs (x)
+        q = Shape (x)
+        z = NonZero (q)
+        places = Squeeze (z, first)
+        s = Gather (q, places)
+        r = Reshape (a, s)
+        y = Erf (r)
+    """
+    drawn = model_of("float[b,6] x", body, "y", 17, {"first": np.array([0])})
+    monkeypatch.setattr(verify, "verify", seen)
+    with pytest.raises(VerifyError, match="it is so with `test_culprits/tanh-for-erf`"):
+        surgeon.apply(drawn, max_for_abs, tanh_for_erf)
+    whole, *search, rest = seeds
+    assert whole > 4
+    assert set(search) == {1}
+    assert rest > 4  # what is left is compared everywhere
+
+
 def test_a_rule_that_waits_to_be_allowed_in_its_place_is_named(tmp_path: Path) -> None:
     """As the rounding of levels, which nobody asks for, beside its approximation."""
     rules = [
@@ -135,7 +166,7 @@ def test_of_many_that_err_together_one_end_is_left_out() -> None:
     changes = [Change("r", "s", "", "rounding", None, f"n{i}", (), (), "") for i in range(64)]
     tried: list[int] = []
 
-    def fails(kept: Kept) -> bool:
+    def fails(kept: Kept, *, anywhere: bool = False) -> bool:
         places = {("s", "r", f"n{i}") for i in range(64)} - kept.without
         if kept.rules is not None and not kept.rules:
             return False
