@@ -12,7 +12,7 @@ import hashlib
 import math
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -43,12 +43,13 @@ class _Room:
     Attributes:
         is_full: Whether there was no place for a weight: then no more are brought.
         made: What was made of models, by their ids; the models themselves too, so that these stay.
+            None where nothing is remembered.
     """
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack, self._folder = stack, ""
         self.is_full = False
-        self.made: dict[int, tuple[onnx.ModelProto, onnx.ModelProto]] = {}
+        self.made: dict[int, tuple[onnx.ModelProto, onnx.ModelProto]] | None = None
 
     @property
     def folder(self) -> Path:
@@ -85,53 +86,81 @@ _room: ContextVar[_Room | None] = ContextVar("surgeon.aside", default=None)
 
 
 @contextmanager
-def room_aside() -> Iterator[None]:
-    """Let `put_aside` put weights into files, which go at the end; the outermost counts."""
-    if _room.get() is not None:
-        yield
-        return
+def room_aside(*, remember: bool = True) -> Iterator[None]:
+    """Let `put_aside` put weights into files, which go at the end of the outermost of these.
+
+    Args:
+        remember: Whether each model is put aside once: then it stays as long as this does.
+    """
     with ExitStack() as stack:
-        token = _room.set(_Room(stack))
+        room = _room.get()
+        if room is None:
+            room = _Room(stack)
+            stack.callback(_room.reset, _room.set(room))
+        before, room.made = room.made, {} if remember else None
         try:
             yield
         finally:
-            _room.reset(token)
+            room.made = before
 
 
-def put_aside(model: onnx.ModelProto, folder: Path | None) -> tuple[onnx.ModelProto, Path | None]:
+def put_aside(
+    model: onnx.ModelProto,
+    folder: Path | None,
+    initializers: Sequence[TensorProto] = (),
+) -> tuple[onnx.ModelProto, Path | None]:
     """A large model with its weights in files, and where these lie.
 
     As it came where most of them lie outside already, or there is no room. Of one folder is all
     that lies outside: what little lay there before comes along.
+
+    Args:
+        model: The model; one that comes with initializers is given these where it stays.
+        folder: Where its external data lie.
+        initializers: What it has beside those that it holds, in their order.
     """
-    room = _room.get()
-    if room is None:
+    made, room = None, _room.get()
+    if room is not None:
+        if room.made and id(model) in room.made:
+            return room.made[id(model)][1], room.folder
+        made = _light(model, folder or Path(), initializers, room)
+    if room is None or made is None:
+        model.graph.initializer.extend(initializers)
         return model, folder
-    if id(model) in room.made:
-        return room.made[id(model)][1], room.folder
-    if room.is_full or not is_heavy(model):
-        return model, folder
-    outside = list(external_tensors(model))
-    own = [tensor for tensor in model.graph.initializer if tensor.data_location == tensor.EXTERNAL]
-    inside = sum(map(_bytes, model.graph.initializer))
-    if len(outside) > len(own) or sum(map(bytes_of, outside)) > inside:
-        return model, folder
-    try:
-        made = _without(model, folder or Path(), room)
-    except (OSError, ModelError, ValueError):  # no values, or not as many as it should have
-        return model, folder
-    room.made[id(model)] = model, made
+    if room.made is not None and not initializers:
+        room.made[id(model)] = model, made
     return made, room.folder
 
 
-def is_heavy(model: onnx.ModelProto) -> bool:
-    """Whether a model has as many bytes of weights in it as are worth being put aside."""
-    return sum(size for size in map(_bytes, model.graph.initializer) if size >= _LEAST) >= _WORTH
+def is_heavy(weights: Iterable[TensorProto]) -> bool:
+    """Whether these have as many bytes in a model as are worth being put aside."""
+    return sum(size for size in map(_bytes, weights) if size >= _LEAST) >= _WORTH
+
+
+def _light(
+    model: onnx.ModelProto, folder: Path, initializers: Sequence[TensorProto], room: _Room
+) -> onnx.ModelProto | None:
+    """The model with its weights in the room; None where they stay."""
+    weights = [*model.graph.initializer, *initializers]
+    if room.is_full or not is_heavy(weights):
+        return None
+    outside = [*external_tensors(model), *filter(_is_outside, initializers)]
+    inside = sum(map(_bytes, weights))
+    if len(outside) > sum(map(_is_outside, weights)) or sum(map(bytes_of, outside)) > inside:
+        return None
+    try:
+        return _without(model, folder, weights, room)
+    except (OSError, ModelError, ValueError):  # no values, or not as many as it should have
+        return None
+
+
+def _is_outside(tensor: TensorProto) -> bool:
+    return bool(tensor.data_location == TensorProto.EXTERNAL)
 
 
 def _bytes(tensor: TensorProto) -> int:
     """Of a usual type, where they are in the model; by its dimensions, without reading it."""
-    if tensor.data_location == TensorProto.EXTERNAL:
+    if _is_outside(tensor):
         return 0
     size: int = math.prod(tensor.dims) * _SIZES.get(tensor.data_type, 0)
     return size
@@ -142,7 +171,9 @@ def _raw(tensor: TensorProto) -> bytes:
     return tensor.raw_data or onnx.numpy_helper.to_array(tensor).tobytes()
 
 
-def _without(model: onnx.ModelProto, folder: Path, room: _Room) -> onnx.ModelProto:
+def _without(
+    model: onnx.ModelProto, folder: Path, weights: Sequence[TensorProto], room: _Room
+) -> onnx.ModelProto:
     made = onnx.ModelProto()  # a copy of it all would hold the weights as long as it lives
     for field, value in model.ListFields():
         if field.name != "graph":
@@ -150,13 +181,12 @@ def _without(model: onnx.ModelProto, folder: Path, room: _Room) -> onnx.ModelPro
     for field, value in model.graph.ListFields():
         if field.name != "initializer":
             copy_field(field.name, value, made.graph)
-    for tensor in model.graph.initializer:
+    for tensor in weights:
         new = made.graph.initializer.add()
-        is_outside = tensor.data_location == TensorProto.EXTERNAL
-        if not is_outside and _bytes(tensor) < _LEAST:
+        if not _is_outside(tensor) and _bytes(tensor) < _LEAST:
             new.CopyFrom(tensor)
             continue
-        data = raw_values(tensor, folder) if is_outside else _raw(tensor)
+        data = raw_values(tensor, folder) if _is_outside(tensor) else _raw(tensor)
         new.name, new.data_type = tensor.name, tensor.data_type
         new.dims.extend(tensor.dims)
         new.data_location = TensorProto.EXTERNAL

@@ -100,15 +100,18 @@ class Comparison:
         at: dict[str, Any] | None = None,
     ) -> Verdict:
         """What the comparison finds of a result; `at`: at these seeds and sizes alone."""
+        from surgeon.isolation import lightened
         from surgeon.verify import verify
 
         custom: frozenset[str] = frozenset().union(*(recipe.custom for recipe in work.recipes))
+        proto, initializers = work.model.written()
+        light, folder = lightened(proto, self.original.folder, initializers)
         found = verify(
             self.original.proto,
-            work.handed.put_back(work.model.to_proto()),
+            work.handed.put_back(light),
             **(self._told | (at or {})),
             folder_original=self.original.folder,
-            folder_result=self.original.folder,
+            folder_result=folder,
             custom=custom,
             functions=[text for recipe in work.recipes for text in recipe.functions],
             retyped=work.notes.retyped,
@@ -116,7 +119,7 @@ class Comparison:
             narrowed=False,
             progress=progress,
         )
-        if is_heavy(self.original.proto):
+        if is_heavy(self.original.proto.graph.initializer):
             gc.collect()  # graphs are circles, and hold the result until Python looks for some
         found = replace(found, mend="")  # its mends are for two files; a run that fails has its own
         runs = found.status in ("equivalent", "runs") and not found.custom_operators

@@ -106,11 +106,14 @@ def open_session(
     return Isolated(here, made, model, folder, optimise, called="onnxruntime")
 
 
-def lightened(model: onnx.ModelProto, folder: Path | None) -> tuple[onnx.ModelProto, Path | None]:
+def lightened(
+    model: onnx.ModelProto, folder: Path | None, initializers: Sequence[onnx.TensorProto] = ()
+) -> tuple[onnx.ModelProto, Path | None]:
     """As `put_aside`; on Windows, where what is mapped cannot be removed, for a worker alone."""
     if _cell.get() is None and _WINDOWS:
+        model.graph.initializer.extend(initializers)
         return model, folder
-    return put_aside(model, folder)
+    return put_aside(model, folder, initializers)
 
 
 def asked(function: Callable[..., T], *args: Any, called: str) -> T:

@@ -231,7 +231,7 @@ class Model:
             out = onnx.ModelProto()
             out.CopyFrom(self.proto)
             return out
-        out, initializers = self._written()
+        out, initializers = self.written()
         out.graph.initializer.extend(initializers)
         return out
 
@@ -244,11 +244,13 @@ class Model:
         Raises:
             ModelError: It is larger than protobuf can write (2 GiB).
         """
-        proto, initializers = self._written() if self.changed else (self.proto, [])
+        proto, initializers = self.written()
         return self._sealed(proto, initializers, self.folder or Path(), where=where)
 
-    def _written(self) -> tuple[onnx.ModelProto, list[onnx.TensorProto]]:
-        """A rewritten model without the main graph's initializers, and these."""
+    def written(self) -> tuple[onnx.ModelProto, list[onnx.TensorProto]]:
+        """A rewritten model without the main graph's initializers, and these; else the original."""
+        if not self.changed:
+            return self.proto, []
         out = onnx.ModelProto()
         for field, value in self.proto.ListFields():
             if field.name not in ("graph", "functions", "opset_import"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from surgeon.aside import room_aside
 from surgeon.assumptions import parse_assumptions
 from surgeon.auditing import Asked, record
 from surgeon.authoring import recipe_for_metadata, recipe_for_names
@@ -64,6 +65,7 @@ class Result:
         return f"<surgeon.Result of {report.source}: {report.status}, {nodes}>"
 
 
+@room_aside(remember=False)
 def apply(
     model: ModelLike,
     *recipes: RecipeLike,

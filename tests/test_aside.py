@@ -72,6 +72,30 @@ def test_what_two_models_share_is_there_once() -> None:
         assert len([*folder.iterdir()]) == 2
 
 
+def test_what_is_remembered_goes_with_who_remembers_it() -> None:
+    """Models of hundreds of megabytes, each of which stays as long as it is remembered."""
+    given = model()
+    with room_aside(remember=False):
+        first, _ = put_aside(given, None)
+        assert put_aside(given, None)[0] is not first
+        with room_aside():
+            known, _ = put_aside(given, None)
+            assert put_aside(given, None)[0] is known
+        assert put_aside(given, None)[0] is not known
+
+
+def test_weights_that_come_beside_a_model_are_put_aside_with_it() -> None:
+    given, whole = model(), model()
+    weights = list(given.graph.initializer)
+    del given.graph.initializer[:]
+    with room_aside():
+        light, folder = put_aside(given, None, weights)
+        assert light == put_aside(whole, None)[0]
+        assert len([*folder.iterdir()] if folder else []) == 1
+    assert not given.graph.initializer
+    assert put_aside(given, None, weights) == (whole, None)  # nowhere to put them
+
+
 def test_what_little_lies_outside_comes_along(tmp_path: Path) -> None:
     given = model()
     more = onnx.numpy_helper.from_array(np.ones(32, np.float32), "v")

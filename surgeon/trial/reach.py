@@ -17,7 +17,7 @@ import onnx
 
 from surgeon.errors import SurgeonError
 from surgeon.inferring import NotInferred, inferred
-from surgeon.isolation import open_session
+from surgeon.isolation import lightened, open_session
 from surgeon.reference.plan import without_calls
 from surgeon.renaming import unused
 from surgeon.verify.demands import demanded_sizes
@@ -57,13 +57,16 @@ class Reach:
     axioms: Axioms | None = None
     given: Given | None = None
     _before: onnx.ModelProto | None = field(default=None, repr=False)
+    _folder: Path | None = field(default=None, repr=False)
     _found: dict[str, float] | None = field(default=None, repr=False)
 
     def begin(self, rules: Sequence[Rule], allow: Collection[str]) -> None:
         """Keep the model as it is, before the first rules that narrow values."""
         narrow = "approximate" in allow and any(rule.whole for rule in rules)
         if narrow and self.model is not None and self._before is None:
-            self._before = without_calls(self.model.to_proto())
+            proto, initializers = self.model.written()
+            light, self._folder = lightened(proto, self.folder, initializers)
+            self._before = without_calls(light)
 
     def outside(self, names: Sequence[str]) -> str:
         """Why halves do not hold what these values become; "" where they do, or nothing is known.
@@ -92,7 +95,7 @@ class Reach:
 
     def _measured(self, before: onnx.ModelProto) -> dict[str, float]:
         model, names = _measuring(before)
-        runner = open_session(model, folder=self.folder)
+        runner = open_session(model, folder=self._folder)
         found: dict[str, float] = {}
         for feeds in self._feeds(before):
             try:
