@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from surgeon.reference.errors import Unsuited
 
 Array = NDArray[Any]
+_BLOCK = 1 << 14  # elements: what stays near the processor is read faster
 Row = tuple[str, Callable[..., Any]]  # a schema, and the function that means the same
 
 # erf by W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23
@@ -41,19 +42,47 @@ _FAR = (
 
 def erf(x: Any) -> NDArray[np.float64]:
     """The error function, to a rounding or two in float64."""
-    x = np.asarray(x, np.float64)
+    whole = np.asarray(x, np.float64)
+    lines = whole.reshape(-1)
+    made = np.empty_like(lines)
+    for begin in range(0, lines.size, _BLOCK):
+        made[begin : begin + _BLOCK] = _erf(lines[begin : begin + _BLOCK])
+    return made.reshape(whole.shape)
+
+
+def _erf(x: NDArray[np.float64]) -> NDArray[np.float64]:
     size = np.abs(x)
     near = np.minimum(size, 0.5)
     square = near * near
-    inner = near * np.polyval(_NEAR[0], square) / np.polyval(_NEAR[1], square)
+    inner = near * _quotient(_NEAR, square)
     amid = np.clip(size, 0.46875, 4.0)
-    rest = np.exp(-amid * amid) * np.polyval(_AMID[0], amid) / np.polyval(_AMID[1], amid)
-    far = np.clip(size, 4.0, 6.0)  # from there on it is 1
-    falling = 1 / (far * far)
-    tail = falling * np.polyval(_FAR[0], falling) / np.polyval(_FAR[1], falling)
-    least = np.exp(-far * far) * (1 / math.sqrt(math.pi) - tail) / far
-    outer = 1 - np.where(size > 4.0, least, rest)
-    return np.asarray(np.copysign(np.where(size <= 0.46875, inner, outer), x))
+    rest = np.exp(-amid * amid) * _quotient(_AMID, amid)
+    if (size > 4.0).any():
+        far = np.clip(size, 4.0, 6.0)  # from there on it is 1
+        falling = 1 / (far * far)
+        tail = falling * _quotient(_FAR, falling)
+        rest = np.where(
+            size > 4.0, np.exp(-far * far) * (1 / math.sqrt(math.pi) - tail) / far, rest
+        )
+    found: NDArray[np.float64] = np.copysign(np.where(size <= 0.46875, inner, 1 - rest), x)
+    return found
+
+
+def _quotient(
+    polynomials: Sequence[Sequence[float]], x: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """One polynomial by the other, in place: `polyval` takes twice the time."""
+    above, below = (_horner(polynomial, x) for polynomial in polynomials)
+    above /= below
+    return above
+
+
+def _horner(polynomial: Sequence[float], x: NDArray[np.float64]) -> NDArray[np.float64]:
+    made = np.full_like(x, polynomial[0])
+    for factor in polynomial[1:]:
+        made *= x
+        made += factor
+    return made
 
 
 class Computed(np.ndarray[Any, Any]):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import string
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +27,16 @@ def _wide(x: Array) -> Array:
 def _product(a: Array, b: Array) -> Array:
     if a.dtype == np.bool_:
         raise Unsuited("its operands are booleans")
-    return narrow(np.matmul(_wide(a), _wide(b)), a)
+    return narrow(_times(_wide(a), _wide(b)), a)
+
+
+def _times(a: Array, b: Array) -> Array:
+    """As numpy's `matmul`, which takes the rows in front of one matrix a plane at a time."""
+    if a.ndim < 3 or b.ndim != 2:
+        whole: Array = np.matmul(a, b)
+        return whole
+    rows: Array = np.matmul(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b)
+    return rows.reshape(*a.shape[:-1], b.shape[1])
 
 
 def matmul(self: Array, other: Array) -> Array:
@@ -104,7 +114,7 @@ def addr(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> Array:
 
 
 def linear(input: Array, weight: Array, bias: Array | None) -> Array:
-    y = np.matmul(_wide(input), _wide(weight).T)
+    y = _times(_wide(input), _wide(weight).T)
     return narrow(y if bias is None else y + _wide(bias), input)
 
 
