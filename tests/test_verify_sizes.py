@@ -443,6 +443,24 @@ def test_what_is_added_is_as_long_as_one_of_both() -> None:
     assert Growth(model).elements(sizes) == 2 * 64 * 2
 
 
+def test_what_is_reshaped_has_as_many_elements_as_it_had() -> None:
+    """Windows of an optimum Swin: of lengths that one Reshape after the other brings in."""
+    text = "g (float[n,h,w] x, int64[2] k, int64[1] l) => (float[p,q] y) <int64[1] all = {-1}> {"
+    sizes = {"n": 2, "h": 64, "w": 37}
+    body = "a = Reshape (x, k) b = Neg (a) c = Reshape (b, all) "
+    assert Growth(parse(f"{text} {body} y = Reshape (c, k) }}")).elements(sizes) <= 2 * 64 * 37
+    one = "k1 = Concat <axis = 0> (l, all) y = Reshape (x, k1) }"
+    assert Growth(parse(f"{text} {one}")).elements(sizes) <= 2 * 64 * 37
+
+
+def test_what_is_cut_or_multiplied_is_no_longer_than_it_was_there() -> None:
+    model = parse("""g (float[n,t,8] x, int64[1] l, int64[1] r) => (float[n,p,q] y)
+            <int64[1] zero = {0}, int64[1] axis = {1}> {
+        a = Slice (x, zero, l, axis) b = Slice (x, zero, r, axis)
+        t = Transpose <perm = [0, 2, 1]> (b) y = MatMul (a, t) }""")
+    assert Growth(model).elements({"n": 2, "t": 64}) == 2 * 64 * 64
+
+
 def test_an_image_of_half_the_resolution_of_another_is_found() -> None:
     """Each dim has a name of its own, and both of the larger one are twice those of the smaller."""
     model = parse("""g (float[n,2,h,w] x, float[n,2,p,q] z) => (float[n,2,h,w] y) {

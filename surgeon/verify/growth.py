@@ -25,6 +25,7 @@ Shape = tuple[Dim, ...]
 _MOST_NODES = 5000  # inference takes its time too
 _MODERATE = 1 << 25  # elements: a few such values take a gigabyte
 _TIMES = 8  # what the largest value has at any sizes
+_AXIS_BY_AXIS = BINARY | {"MatMul", "Slice"}  # a length is at most that of an operand there
 
 
 class Step(NamedTuple):
@@ -36,11 +37,31 @@ class Step(NamedTuple):
     made: Sequence[Shape | None]
 
 
+class _Most(NamedTuple):
+    """What a length is at most: as many as a shape has elements, by as many as others take."""
+
+    shape: Shape
+    others: Shape = ()
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        """The number at these sizes.
+
+        Raises:
+            KeyError, ValueError: A size is not among them.
+        """
+        count, others = (
+            math.prod(dims.evaluate(dim, sizes) for dim in shape)
+            for shape in (self.shape, self.others)
+        )
+        return count // max(1, others)
+
+
 class Growth:
     """The largest value of a model, by sizes; what nothing is known of is not counted.
 
     A length that its operator alone knows (how many are not 0) is taken for the most that it may
-    be, as many as what the operator is given has elements: of such lengths pairs are made.
+    be, as many as what the operator is given has elements: of such lengths pairs are made. Of
+    several that one Reshape brings in nothing is known but what they are together.
 
     Args:
         model: Not changed.
@@ -100,9 +121,9 @@ class Growth:
         told = dict(sizes)
         for name, given in self._open.items():
             counts = []
-            for shape in given:
+            for most in given:
                 try:
-                    counts.append(math.prod(dims.evaluate(dim, told) for dim in shape))
+                    counts.append(most.at(told))
                 except (KeyError, ValueError):
                     continue
             if counts:
@@ -126,23 +147,30 @@ def beside(parts: Sequence[Shape | None], axis: int) -> Iterator[tuple[Dim, Dim]
                 yield two
 
 
-def _open_lengths(steps: Sequence[Step]) -> dict[str, list[Shape]]:
-    """By symbol that an operator brings in: what it is given. In the order of the operators.
-
-    Of one that computes element by element it is one of the lengths on that axis.
-    """
+def _open_lengths(steps: Sequence[Step]) -> dict[str, list[_Most]]:
+    """By symbol that an operator brings in: what it is at most. In the order of the operators."""
     seen: set[str] = set()
-    found: dict[str, list[Shape]] = {}
+    found: dict[str, list[_Most]] = {}
     for step in steps:
         given = [shape for shape in step.given if shape is not None]
         seen.update(name for shape in given for dim in shape for name in dims.symbols(dim))
         for shape in step.made:
             for place, dim in enumerate(reversed(shape or ()), 1):
                 for name in dims.symbols(dim) - seen:
-                    beside_it: list[Shape] = [(e[-place],) for e in given if len(e) >= place]
-                    found[name] = beside_it if step.op in BINARY else given
+                    found[name] = _at_most(step, place, given)
         seen.update(found)
     return found
+
+
+def _at_most(step: Step, place: int, given: Sequence[Shape]) -> list[_Most]:
+    """What a length may be that an operator brings in, on an axis counted from the last."""
+    if step.op in _AXIS_BY_AXIS:
+        return [_Most((shape[-place],)) for shape in given if len(shape) >= place]
+    made = step.made[0]
+    if step.op == "Reshape" and made and step.given[0] is not None:
+        # of several such lengths none knows the others, and none of them is known
+        return [_Most(step.given[0], made[: len(made) - place] + made[len(made) - place + 1 :])]
+    return [_Most(shape) for shape in given]
 
 
 def walk(model: onnx.ModelProto) -> list[Step]:
