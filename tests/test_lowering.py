@@ -462,3 +462,21 @@ def test_a_mask_of_before_opset_12_is_not_raised_where_it_is_read() -> None:
         raise_opset(read, 13)
     unread = _model("g (float[N] x) => (float[N] y) { y, m = Dropout (x) }", 10)
     assert raise_opset(unread, 13).opset_import[0].version == 13
+
+
+@pytest.mark.parametrize("sizes", [[2, 3], [2, 3, 3], [2, 3, 4, 5]])
+def test_slopes_of_channels_line_up_with_these_at_opset_7_and_on(sizes: list[int]) -> None:
+    shape = ",".join(map(str, sizes))
+    model = _model(
+        f"g (float[{shape}] x, float[3] s) => (float[{shape}] y) {{ y = PRelu (x, s) }}", 6, ir=3
+    )
+    slopes = np.array([0.1, 0.2, 0.3], np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(slopes, "s"))
+    raised = raise_opset(model, 13)
+    x = np.random.default_rng(0).normal(size=sizes).astype(np.float32)
+    along = slopes.reshape(3, *[1] * (len(sizes) - 2))
+    [y] = Session(raised).run({"x": x}).values()
+    np.testing.assert_allclose(y, np.where(x < 0, x * along, x))
+    del model.graph.initializer[:]
+    with pytest.raises(SurgeonError, match="a PRelu has slopes of channels, which are computed"):
+        raise_opset(model, 13)

@@ -12,7 +12,14 @@ from surgeon.external import with_small_data
 from surgeon.facts.kinds import HALVES
 from surgeon.importer import opset_of
 from surgeon.inferring import NotConverted, NotInferred, converted, inferred
-from surgeon.nested import WRITE_OUT, every_body, every_node, functions_left
+from surgeon.nested import (
+    WRITE_OUT,
+    all_read,
+    drop_constants,
+    every_body,
+    every_node,
+    functions_left,
+)
 from surgeon.opsets import STANDARD
 from surgeon.spelling import is_foreign, operator_name
 from surgeon.standard import first_opset
@@ -21,6 +28,7 @@ from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 # The opset from which Resize says which coordinates it means, and Clip and Pad have operands.
 _COORDINATES = 11
+_BROADCASTING = 7  # the opset from which slopes of a PRelu line up with the last axes
 _MASKS = 12  # the opset from which the mask of a Dropout says what is kept
 _PRECISION = 23  # the opset from which QuantizeLinear divides in the type of its scale
 _ONE_AXIS = 13  # the opset from which Hardmax is along one axis, and not along it and all behind
@@ -82,6 +90,8 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
         _check_hardmax(proto, kinds or _kinds(proto), opset)
     if before < _MASKS <= opset:
         _check_masks(proto, opset)
+    if before < _BROADCASTING <= opset and _has(proto, "PRelu"):
+        proto = _with_slopes_of_channels(proto, kinds or _kinds(proto), opset)
     divided = before < _PRECISION <= opset and _has(proto, "QuantizeLinear")
     try:
         raised = converted(_unlisted(proto), opset)
@@ -174,10 +184,42 @@ def _check_hardmax(
             )
 
 
+def _with_slopes_of_channels(
+    proto: onnx.ModelProto, kinds: Mapping[str, onnx.TypeProto.Tensor], opset: int
+) -> onnx.ModelProto:
+    """The model with slopes that line up with the channels as they are lined up from now on."""
+    made, constants = onnx.ModelProto(), _constants(proto)
+    made.CopyFrom(proto)
+    listed = proto.ir_version < FIRST_IR_WITH_FREE_INITIALIZERS  # all weights are, and none is fed
+    if listed:
+        constants.update((tensor.name, tensor) for tensor in proto.graph.initializer)
+    for node in every_node(made.graph.node):
+        if node.op_type != "PRelu" or node.domain not in STANDARD:
+            continue
+        slope, kind = constants.get(node.input[1]), kinds.get(node.input[0])
+        if slope is not None and all(size == 1 for size in slope.dims):
+            continue
+        rank = len(kind.shape.dim) if kind is not None and kind.HasField("shape") else 0
+        if slope is None or len(slope.dims) != 1 or not rank:
+            raise SurgeonError(
+                "a PRelu has slopes of channels, which are computed, or of an unknown rank",
+                where=f"raise-opset: {opset}, output `{node.output[0]}`",
+                mend="Export the model at the opset you need.",
+            )
+        spread = made.graph.initializer.add()
+        spread.CopyFrom(slope)
+        spread.name = f"{node.output[0]}/slope"
+        spread.dims.extend([1] * (rank - 2))
+        if listed:
+            info = onnx.helper.make_tensor_value_info(spread.name, spread.data_type, spread.dims)
+            made.graph.input.append(info)
+        node.input[1] = spread.name
+    drop_constants(made.graph, all_read(proto.graph) - all_read(made.graph))
+    return made
+
+
 def _check_masks(proto: onnx.ModelProto, opset: int) -> None:
-    graphs = (proto.graph, *every_body(proto.graph.node))
-    read = {value.name for graph in graphs for value in graph.output}
-    read.update(name for node in every_node(proto.graph.node) for name in node.input)
+    read = all_read(proto.graph) - {""}
     for node in every_node(proto.graph.node):
         if node.op_type == "Dropout" and node.domain in STANDARD and read & {*node.output[1:]}:
             raise SurgeonError(
