@@ -12,6 +12,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
 from surgeon.builders.bench import TYPE, Bench, operand
+from surgeon.builders.pairs import PRECISION
 from surgeon.facts.kinds import HALVES
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -27,7 +28,6 @@ _ENDS: dict[int, tuple[int, int]] = {
 }
 _OF_EIGHT_BITS = {TYPE.UINT8, TYPE.INT8, TYPE.UINT4, TYPE.INT4}
 _WHERE = {"axis": 1, "block_size": 0}  # attributes of both, with their defaults
-_SAYS_PRECISION = 23  # the opset from which QuantizeLinear may divide in another type than its own
 _WITHOUT_ATTRIBUTES = 11  # the opset from which the bounds of Clip are operands
 Array = np.ndarray[Any, Any]
 
@@ -143,7 +143,7 @@ def _divided_in(c: Bench, node: gs.Node) -> int:
 
     Before, onnxruntime divides halves in float32, and ONNX says nothing of it.
     """
-    if c.opset >= _SAYS_PRECISION:
+    if c.opset >= PRECISION:
         return int(node.attrs.get("precision", 0)) or c.dtype(node.inputs[1])
     kind = c.dtype(node.inputs[0])
     return int(TYPE.FLOAT) if kind in HALVES else kind
