@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import onnx
 
@@ -31,6 +31,21 @@ def every_node(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
         yield node
         for body in bodies(node):
             yield from every_node(body.node)
+
+
+def all_read(graph: onnx.GraphProto) -> set[str]:
+    """What the nodes of a graph and their bodies read, and what they give out."""
+    graphs = (graph, *every_body(graph.node))
+    read = {value.name for each in graphs for value in each.output}
+    return read.union(name for node in every_node(graph.node) for name in node.input)
+
+
+def drop_constants(graph: onnx.GraphProto, names: Collection[str]) -> None:
+    """Take out constants that nothing reads any more, of the inputs too that list them."""
+    gone = {tensor.name for tensor in graph.initializer}.intersection(names)
+    for field in (graph.initializer, graph.input):
+        for each in [each for each in field if each.name in gone]:
+            field.remove(each)
 
 
 def state_loops(graph: onnx.GraphProto) -> None:

@@ -17,6 +17,8 @@ from surgeon import standard
 from surgeon.facts import Facts
 
 _FLOAT, _BFLOAT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.BFLOAT16
+_GREATEST_HALF = 65504.0
+_OWN_ENDS = 12  # the opset from which onnxruntime clips halves as halves
 _FLOATS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 _WIDE = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
 _ORDERED = (*_FLOATS, *_WIDE)
@@ -64,8 +66,12 @@ def in_float32(
         attributes: Its attributes.
         dtype: The other type.
     """
-    cast = [place for place, x in enumerate(inputs) if _is(draft, x, dtype)]
+    own = standard.schema(op, draft.facts.opset)
+    operands = len(inputs) if own is None else own.max_input  # more are attributes of this opset
+    cast = [n for n, x in enumerate(inputs[:operands]) if _is(draft, x, dtype)]
     wide = [draft.op("Cast", x, to=_FLOAT) if n in cast else x for n, x in enumerate(inputs)]
+    if op == "Clip" and dtype == onnx.TensorProto.FLOAT16 and draft.facts.opset >= _OWN_ENDS:
+        wide = _between_ends(draft, wide)
     made = draft.op(op, *wide, **attributes)
     found = made if isinstance(made, tuple) else (made,)
     back = [
@@ -75,6 +81,18 @@ def in_float32(
         for place, y in enumerate(found)
     ]
     return tuple(back) if isinstance(made, tuple) else back[0]
+
+
+def _between_ends(draft: Drafting, operands: Sequence[gs.Tensor]) -> list[gs.Tensor]:
+    """The operands of a Clip of halves: a bound that is left out is the last half, not infinity."""
+    x, *bounds = operands
+    ends = (-_GREATEST_HALF, _GREATEST_HALF)
+    given = [bounds[n] if n < len(bounds) and bounds[n].name else None for n in range(len(ends))]
+    stated = (
+        draft.constant(np.array(end, np.float32), "bound") if bound is None else bound
+        for bound, end in zip(given, ends, strict=True)
+    )
+    return [x, *stated]
 
 
 def _is(draft: Drafting, x: gs.Tensor, dtype: int) -> bool:

@@ -172,12 +172,15 @@ def _is_old(node: gs.Node, opset: int) -> bool:
     """Whether a node of an opset before 9 means what no newer form says.
 
     Attributes that leave the newer meaning as it is go. A Dropout trains unless it says otherwise;
-    a Cast named its target by a word; Tile and Scan had other inputs.
+    a Cast named its target by a word; Tile and Scan had other inputs; slopes of a PRelu went along
+    the channels.
     """
     newest = schema(node.op, newest_opset())
     if newest is None:
         return False
     if opset < _SINCE.get(node.op, 1) and node.attrs.get("is_test") != 1:
+        return True
+    if opset < _BROADCASTING and node.op == "PRelu" and not _has_one_slope(node):
         return True
     known = {*newest.attributes, *(move.attribute for move in MOVED.get(node.op, ()))}
     old = [key for key in node.attrs if key in _IDLE and key not in known]
@@ -186,6 +189,11 @@ def _is_old(node: gs.Node, opset: int) -> bool:
     for key in old:
         del node.attrs[key]
     return False
+
+
+def _has_one_slope(node: gs.Node) -> bool:
+    shape = node.inputs[1].shape if len(node.inputs) > 1 else None
+    return shape is not None and all(size == 1 for size in shape)
 
 
 def emit(

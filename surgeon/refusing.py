@@ -199,7 +199,7 @@ def _mend_of_opset(operator: str, opset: int) -> str:
         return "Put `aten` in front, which writes PyTorch's own operators in ONNX's."
     last = f"ask for a newer opset, or export the model at {opset}."
     if not (recipes := spelling_out(operator, opset)):
-        return f"No recipe spells {operator} otherwise: {last}"
+        return f"No recipe of older opsets spells {operator} otherwise: {last}"
     named = " ".join(recipes)
     return f"`surgeon explain {named} MODEL` says why {operator} stays as it is; {last}"
 

@@ -270,6 +270,8 @@ REFUSED = {
     "{ s = ReduceSum <axes = [2, 3], keepdims = 0> (x) y = Div (s, c) }": "`c` holds 81",
     "(float[1,2,9,9] x) => (float[1,2] y) <float c = {1.0125}> "
     "{ m = ReduceMean <axes = [2, 3], keepdims = 0> (x) y = Mul (m, c) }": "`c` holds 1.0125",
+    "(float[1,3,8,12] x) => (float[1,3] y) <float c = {0.10206207}> "
+    "{ s = ReduceL2 <axes = [2, 3], keepdims = 0> (x) y = Mul (s, c) }": "`c` holds 0.102062",
     "(float[1,2,24,24] x) => (float[1,2,24,24] y) <float z = {0}, float e = {23}> "
     "{ m = Mul (x, e) y = Clip (m, z, e) }": "`e` holds 23",
     "(float[1,2,24,24] x) => (float[1,2,6,6] y) "

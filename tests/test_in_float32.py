@@ -79,3 +79,18 @@ def test_inspect_says_what_doubles_need(tmp_path: Path) -> None:
     said = run("inspect", path).output
     assert "4 inputs, constants and Casts in double precision" in said
     assert "float64-in-float32 --allow approximate" in " ".join(said.split())
+
+
+def test_a_bound_of_halves_that_is_left_out_is_the_last_half() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+g (float16[N] x) => (float16[N] y, float16[N] z) <float16 six = {17920}> {
+  y = Clip (x, , six)
+  z = Clip (x, six)
+}""")
+    made = surgeon.apply(model, "float16-in-float32").model.to_proto()
+    x = np.array([-np.inf, np.inf, 0, 7], np.float16)
+    before, after = (Session(proto).run({"x": x}) for proto in (model, made))
+    assert before["y"][0] == -65504
+    assert before["z"][1] == 65504
+    for name, values in before.items():
+        np.testing.assert_array_equal(after[name], values)

@@ -11,6 +11,7 @@ from onnx.reference import ReferenceEvaluator
 import surgeon
 from surgeon import SurgeonError
 from surgeon.authoring import recipe_for_opset
+from surgeon.runtime import Session
 from surgeon.standard import newest_opset
 from surgeon.steps.lowering import lower_opset
 from surgeon.steps.raising import raise_opset
@@ -428,3 +429,54 @@ def test_an_empty_list_of_a_lowering_before_is_not_added_twice() -> None:
 def test_the_recipe_for_an_opset_spells_out_what_the_option_does(opset: int) -> None:
     asked = {rule.id for rule in recipe_for_opset(NEWEST_OPSET, opset).rules}
     assert {rule.id for rule in surgeon.Recipe.load(f"opset-{opset}").rules} == asked
+
+
+_HALVES = """g (float16[N] x) => (uint8[N] y) <uint8 z = {3}> {
+  s = Constant <value = float16 {11878}> ()
+  y = QuantizeLinear ATTRIBUTES (x, s, z)
+}"""
+
+
+def test_halves_are_divided_as_they_were_at_another_opset() -> None:
+    needs_opset(23)
+    before = _model(_HALVES.replace("ATTRIBUTES", ""), 21, ir=10)
+    raised = raise_opset(before, 23)
+    assert [(a.name, a.i) for a in raised.graph.node[-1].attribute] == [("precision", 1)]
+    lowered = lower_opset(raised, 21)
+    assert not lowered.graph.node[-1].attribute
+    x = np.random.default_rng(0).uniform(-5, 30, 500).astype(np.float16)
+    wanted, *others = (Session(m).run({"x": x})["y"] for m in (before, raised, lowered))
+    for found in others:
+        np.testing.assert_array_equal(found, wanted)
+    for attributes, reason in (
+        ("", "QuantizeLinear divides in halves from opset 23 on"),
+        ("<precision = 10>", "`precision` of QuantizeLinear is of a newer opset"),
+    ):
+        with pytest.raises(SurgeonError, match=reason):
+            lower_opset(_model(_HALVES.replace("ATTRIBUTES", attributes), 23, ir=11), 21)
+
+
+def test_a_mask_of_before_opset_12_is_not_raised_where_it_is_read() -> None:
+    read = _model("g (float[N] x) => (float[N] y, bool[N] m) { y, m = Dropout (x) }", 10)
+    with pytest.raises(SurgeonError, match="the mask of a Dropout is read"):
+        raise_opset(read, 13)
+    unread = _model("g (float[N] x) => (float[N] y) { y, m = Dropout (x) }", 10)
+    assert raise_opset(unread, 13).opset_import[0].version == 13
+
+
+@pytest.mark.parametrize("sizes", [[2, 3], [2, 3, 3], [2, 3, 4, 5]])
+def test_slopes_of_channels_line_up_with_these_at_opset_7_and_on(sizes: list[int]) -> None:
+    shape = ",".join(map(str, sizes))
+    model = _model(
+        f"g (float[{shape}] x, float[3] s) => (float[{shape}] y) {{ y = PRelu (x, s) }}", 6, ir=3
+    )
+    slopes = np.array([0.1, 0.2, 0.3], np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(slopes, "s"))
+    raised = raise_opset(model, 13)
+    x = np.random.default_rng(0).normal(size=sizes).astype(np.float32)
+    along = slopes.reshape(3, *[1] * (len(sizes) - 2))
+    [y] = Session(raised).run({"x": x}).values()
+    np.testing.assert_allclose(y, np.where(x < 0, x * along, x))
+    del model.graph.initializer[:]
+    with pytest.raises(SurgeonError, match="a PRelu has slopes of channels, which are computed"):
+        raise_opset(model, 13)

@@ -173,6 +173,15 @@ def test_operators_that_changed_their_meaning() -> None:
     assert raised("Softmax", 13).domain != opsets.LEGACY
 
 
+def test_slopes_of_channels_are_of_old() -> None:
+    for opset, several in ((6, True), (7, False)):
+        for sizes, old in (([3], several), ([1], False), (None, several)):
+            inputs = [gs.Variable("x"), gs.Variable("slope", F32, sizes)]
+            node = gs.Node("PRelu", "n", {}, inputs, [gs.Variable("y")])
+            raise_form(node, opset, np.dtype(F32), 3)
+            assert (node.domain == opsets.LEGACY) is old, (opset, sizes)
+
+
 def test_first_opsets() -> None:
     assert first_opset("Relu") == 1
     assert first_opset("HardSwish") == 14

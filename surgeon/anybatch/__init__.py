@@ -21,7 +21,7 @@ from surgeon.anybatch.items import COUNTS, check_items
 from surgeon.anybatch.moving import items_together
 from surgeon.declared import length_of
 from surgeon.frozen import Frozen
-from surgeon.nested import WRITE_OUT, functions_left
+from surgeon.nested import WRITE_OUT, all_read, drop_constants, functions_left
 from surgeon.opsets import STANDARD
 
 __all__ = ["COMPARED", "CONTRACT", "EXACT", "STEP", "WHY", "free_batch"]
@@ -77,7 +77,7 @@ def free_batch(
     del model.graph.node[:], model.graph.value_info[:]
     model.graph.node.extend(flow.nodes)
     model.graph.initializer.extend(flow.added)
-    _drop(model.graph, _all_read(proto.graph) - _all_read(model.graph))
+    drop_constants(model.graph, all_read(proto.graph) - all_read(model.graph))
     for value in model.graph.output:
         _declare(flow, value, name)
     outputs = {v.name: flow.places[v.name] for v in model.graph.output if v.name in flow.places}
@@ -220,21 +220,6 @@ def _read(attribute: onnx.AttributeProto) -> Iterator[str]:
             yield from node.input
             for each in node.attribute:
                 yield from _read(each)
-
-
-def _all_read(graph: onnx.GraphProto) -> set[str]:
-    """What the nodes of a graph and their bodies read, and what it gives."""
-    nodes = {name for node in graph.node for name in node.input}
-    nodes.update(value.name for value in graph.output)
-    return nodes.union(*(_read(each) for node in graph.node for each in node.attribute))
-
-
-def _drop(graph: onnx.GraphProto, names: set[str]) -> None:
-    """Take out constants that nothing reads any more, of the inputs too that list them."""
-    gone = {tensor.name for tensor in graph.initializer} & names
-    for field in (graph.initializer, graph.input):
-        for each in [each for each in field if each.name in gone]:
-            field.remove(each)
 
 
 def _declare(flow: Flow, value: onnx.ValueInfoProto, name: str) -> None:

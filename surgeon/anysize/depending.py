@@ -25,7 +25,7 @@ def depending(
     *,
     pixels: bool = False,
 ) -> list[float]:
-    """The elements that may depend on the sizes: each is a length or one less, or its share.
+    """The elements that may depend on the sizes: each is a length or one less, its share or root.
 
     Args:
         sizes: The graph.
@@ -46,6 +46,8 @@ def depending(
     skipped = _PIXELS if pixels else ()
     known -= set(skipped)
     shares = [number / (number - 1) for number in counts if number > 1]
+    roots = (number**0.5 for number in counts if number > 2)
+    shares += [e for r in roots if r >= _LEAST or r != round(r) for e in (r, 1 / r)]
 
     def hangs(element: float) -> bool:
         if not 0 < element < np.inf:
@@ -56,6 +58,6 @@ def depending(
             for among, numbers in ((known, whole), (large - set(skipped), half))
             for number in numbers
             if number < _MOST
-        ) or any(abs(element - share) <= _NEAR for share in shares)
+        ) or any(abs(element - share) <= _NEAR * max(share, 1) for share in shares)
 
     return [each for each in np.abs(array.astype(np.float64)).ravel().tolist() if hangs(each)]

@@ -10,6 +10,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import standard
+from surgeon.builders.aten_math.arithmetic import float_remainder
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT64, Work
 from surgeon.builders.bench import Bench
 from surgeon.builders.scalar_types import promote
@@ -39,6 +40,7 @@ _NOT_IN_ONNXRUNTIME: dict[str, tuple[int, ...]] = {
     "NonZero": (DOUBLE, onnx.TensorProto.INT8, *_SHORTS),
     "Range": tuple(HALVES),
 }
+_MOD_OF_FLOATS = 28  # the opset from which Mod has the sign of the divisor of floats too
 _FIRST_WITH_ROI = 11  # the opset whose Resize has a region in front of its scales
 _WITHOUT_UNIQUE = (BOOL, onnx.TensorProto.UINT8, onnx.TensorProto.INT16, onnx.TensorProto.INT32)
 
@@ -133,6 +135,10 @@ def _otherwise(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor | None:
         return _clipped(draft, work, node)
     if node.op == "Where" and {work.dtype(t) for t in node.inputs} == {BOOL}:
         return Bench(draft).where(*node.inputs)  # of booleans onnxruntime has none
+    if node.op == "Mod" and not node.attrs.get("fmod") and draft.facts.opset < _MOD_OF_FLOATS:
+        kind, (a, b) = work.together(*node.inputs)
+        if kind in FLOATS:
+            return float_remainder(work, a, b)
     if node.op in _OF_TRUTHS and any(_is_count(work, tensor) for tensor in node.inputs):
         raise Refused("it is given a count, which the exporter took for a truth: a product, maybe")
     return None
@@ -151,6 +157,8 @@ def _cast_operands(
         tensors = [operands[i] for i in places]
         kinds = {work.dtype(t) for t in tensors}
         common = kinds.pop() if len(kinds) == 1 else work.result_type(*tensors)
+        if node.op == "Pad":  # PyTorch fills with a number of what is padded
+            common = work.dtype(tensors[0])
         taken = allowed.get(parameter) or {standard.element_type(parameter)}
         if common in _NOT_IN_ONNXRUNTIME.get(node.op, ()):
             taken = {BOOL} if node.op == "NonZero" else taken.difference(_BYTES, _SHORTS, HALVES)

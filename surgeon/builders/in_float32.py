@@ -15,6 +15,7 @@ from surgeon.older import in_float32
 from surgeon.rewrite import Draft, Refused
 
 _MOST_PARTS = 8  # as the rule names
+_OF_CLIP = 3  # a value and two bounds
 _FLOAT = onnx.TensorProto.FLOAT
 _TYPES = {  # by the names that recipes use
     "bfloat16": onnx.TensorProto.BFLOAT16,
@@ -52,6 +53,8 @@ def selected_in_float32(draft: Draft, match: Match, most: int = 1) -> Any:
         raise Refused("it computes with what it selects")
     if node.op == "MaxPool" and max(node.attrs.get("dilations") or [1]) > 1:
         raise Refused("a window may see pads alone, of which it gives the lowest double")
+    if node.op == "Clip" and len([x for x in node.inputs if not x.is_empty()]) < _OF_CLIP:
+        raise Refused("a bound is left out, in whose place is the greatest double")
     narrow = [_as_float32(draft, x) for x in node.inputs]
     said = {**node.attrs, "outputs": count} if count > 1 else node.attrs
     made = draft.op(node.op, *narrow, **said)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import TYPE, Bench, operand
+from surgeon.facts.kinds import HALVES
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
 _FLOAT = int(TYPE.FLOAT)
+PRECISION = 23  # the opset from which QuantizeLinear may divide in another type than float32
 _PER_AXIS = 13  # the opset from which scales may stand along an axis
 
 
@@ -82,6 +84,11 @@ def _number(c: Bench, vector: gs.Tensor) -> gs.Tensor:
         return vector
     made: gs.Tensor = c.op("Reshape", vector, c.ints([], "scalar"))
     return made
+
+
+def divided_in_float32(c: Bench, x: gs.Tensor) -> dict[str, int]:
+    """What a QuantizeLinear says that divides halves in float32, as it does at older opsets."""
+    return {"precision": _FLOAT} if c.opset >= PRECISION and c.dtype(x) in HALVES else {}
 
 
 def _dequantized(

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from surgeon import dims
 from surgeon.builders import own_constants, parts
 from surgeon.builders.aten_linalg.solving import determinants
 from surgeon.builders.aten_math.bits import bit_by_bit, opposite_bits
 from surgeon.builders.aten_math.work import INT32, INT64, Work
 from surgeon.builders.aten_nn.grids import affine_grid, gathered_samples
 from surgeon.builders.aten_nn.pools import found_in_windows, largest_gathered
-from surgeon.builders.bench import Bench
+from surgeon.builders.bench import Bench, dim_of
 from surgeon.builders.windows import Window
 from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of
@@ -48,6 +49,10 @@ def compress_as_gather(draft: Draft, match: Match) -> gs.Tensor:
     axis = attribute_of(node, "axis")
     if axis is None:
         data, axis = c.flat(data), 0
+    told, length = dim_of(c.size(condition, 0)), c.size(data, int(axis))
+    held = dim_of(length)
+    if told is None or held is None or dims.at_most(told, held) is not True:
+        condition = c.slice(condition, 0, 0, length)  # onnxruntime reads no further
     places = c.squeeze(c.op("NonZero", condition), [0])
     made: gs.Tensor = c.op("Gather", data, places, axis=int(axis))
     return made

@@ -14,6 +14,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import TYPE, Bench, operand
+from surgeon.builders.pairs import divided_in_float32
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -33,7 +34,9 @@ def trt_quantize(draft: Draft, match: Match) -> gs.Tensor:
     if shape is None or not all(isinstance(size, int) for size in shape):
         raise Refused("how many scales there are is not known")
     zero = draft.constant(np.zeros([int(str(size)) for size in shape], low), "zero_point")
-    made: gs.Tensor = c.op("QuantizeLinear", node.inputs[0], scale, zero, **_where(c, node, scale))
+    x, said = node.inputs[0], _where(c, node, scale)
+    said |= divided_in_float32(c, x)
+    made: gs.Tensor = c.op("QuantizeLinear", x, scale, zero, **said)
     return made
 
 

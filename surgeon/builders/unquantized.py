@@ -12,6 +12,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
 from surgeon.builders.bench import TYPE, Bench, operand
+from surgeon.builders.pairs import PRECISION
 from surgeon.facts.kinds import HALVES
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -69,15 +70,17 @@ def pair_as_bounds(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("it gives another type than it is given")
     low, high = _ENDS[_check_whole(c, wide.inputs[0])]
     level = np.float64(0) if zero is None else zero.astype(np.float64)
-    ends = [((end - level) * scale.astype(np.float64)).astype(scale.dtype) for end in (low, high)]
-    if scale.ndim:
-        if wide.attrs.get("block_size"):
-            raise Refused("it has a scale for each block")
+    kind = parts.numpy_dtype(draft, x)
+    ends = [((end - level) * scale.astype(np.float64)).astype(kind) for end in (low, high)]
+    if wide.attrs.get("block_size"):
+        raise Refused("it has a scale for each block")
+    if scale.size > 1:
         axis = c.axis(int(wide.attrs.get("axis", 1)), len(shape))
         ends = [end.reshape(-1, *[1] * (len(shape) - axis - 1)) for end in ends]
         above = c.op("Max", x, draft.constant(ends[0], "low"))
         made: gs.Tensor = c.op("Min", above, draft.constant(ends[1], "high"))
         return made
+    ends = [end.reshape(()) for end in ends]
     if c.opset < _WITHOUT_ATTRIBUTES:
         cut: gs.Tensor = draft.op("Clip", x, min=float(ends[0]), max=float(ends[1]))
         return cut
@@ -111,7 +114,7 @@ def levels_in_floats(draft: Draft, match: Match) -> gs.Tensor:
     if kind in HALVES and wanted not in HALVES:  # as `output_dtype` asks for from opset 23 on
         kind = wanted
     if kind in HALVES and levels not in _OF_EIGHT_BITS:
-        raise Refused("its levels are more than halves have numbers for")
+        kind = int(TYPE.FLOAT)  # halves do not have as many numbers
     y = c.cast(x, kind)
     if zero is not None:
         y = c.op("Sub", y, c.cast(zero, kind))
@@ -124,15 +127,26 @@ def rounded_to_levels(draft: Draft, match: Match) -> gs.Tensor:
     if c.opset < _WITHOUT_ATTRIBUTES:
         raise Refused(f"Round is an operator from opset {_WITHOUT_ATTRIBUTES} on")
     x, (scale, zero) = node.inputs[0], _operands(c, node)
-    to, kind = _check_whole(c, node.outputs[0]), c.dtype(x)
-    if kind in HALVES and to not in _OF_EIGHT_BITS:
-        raise Refused("its levels are more than halves have numbers for")
-    y = c.op("Round", c.op("Div", x, c.cast(scale, kind)))
+    to, divided = _check_whole(c, node.outputs[0]), _divided_in(c, node)
+    kind = int(TYPE.FLOAT) if divided in HALVES else divided
+    y, step = (c.cast(c.cast(each, divided), kind) for each in (x, scale))
+    y = c.op("Round", c.cast(c.cast(c.op("Div", y, step), divided), kind))
     if zero is not None:
         y = c.op("Add", y, c.cast(zero, kind))
     low, high = _ENDS[to]
     y = c.op("Clip", y, c.number(low, kind), c.number(high, kind))
     return c.cast(y, to)
+
+
+def _divided_in(c: Bench, node: gs.Node) -> int:
+    """The type in which a QuantizeLinear divides: as it says or its scale is, from opset 23 on.
+
+    Before, onnxruntime divides halves in float32, and ONNX says nothing of it.
+    """
+    if c.opset >= PRECISION:
+        return int(node.attrs.get("precision", 0)) or c.dtype(node.inputs[1])
+    kind = c.dtype(node.inputs[0])
+    return int(TYPE.FLOAT) if kind in HALVES else kind
 
 
 def _array(c: Bench, node: gs.Node, index: int) -> Array | None:

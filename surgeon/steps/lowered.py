@@ -106,8 +106,16 @@ def softmax(node: onnx.NodeProto, where: Where) -> None:
     node.attribute.append(onnx.helper.make_attribute("axis", axis))
 
 
+def _leave_out(node: onnx.NodeProto, name: str, value: int) -> None:
+    """Take out an attribute where it says what older opsets do anyway."""
+    for attribute in [a for a in node.attribute if a.name == name and a.i == value]:
+        node.attribute.remove(attribute)
+
+
 def quantized(node: onnx.NodeProto, where: Where) -> None:
-    """Scales along an axis came with opset 13; one scale has none."""
+    """Scales along an axis came with opset 13; one scale has none. Before 23 it divides floats."""
+    if where.opset < 23:
+        _leave_out(node, "precision", onnx.TensorProto.FLOAT)
     if where.opset >= 13:
         return
     scale = where.constants.get(node.input[1])

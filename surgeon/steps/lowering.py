@@ -15,9 +15,10 @@ from surgeon.declared import length_of
 from surgeon.errors import OpsetError, SurgeonError
 from surgeon.external import with_small_data, without_data
 from surgeon.facts.fact import INTEGERS
+from surgeon.facts.kinds import HALVES
 from surgeon.importer import opset_of
 from surgeon.inferring import NotInferred, inferred
-from surgeon.nested import bodies, functions_left
+from surgeon.nested import bodies, every_node, functions_left
 from surgeon.opsets import MOVED, STANDARD, Moved
 from surgeon.standard import first_opset, schema
 from surgeon.steps.irversion import least_ir_version
@@ -42,6 +43,7 @@ _MODES = {b"linear": b"bilinear", b"cubic": b"bicubic"}  # of GridSample, before
 
 _DFT_AXIS = Moved("axis", 2, 20, scalar=True)
 _LAST_AXIS = -2  # of a DFT that names none, from opset 20 on
+_PRECISION = 23  # the opset from which QuantizeLinear divides in the type of its scale
 _FLOORED = 28  # the opset from which a Mod that is not C's takes floats
 
 
@@ -72,6 +74,9 @@ def lower_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
         at = Where(opset, {}, _dims_of(proto))
         _lower(lowered.graph, before, at, fed=set(_fed(proto)))
         _add(lowered, at.added)
+        nodes = every_node(proto.graph.node)
+        if before >= _PRECISION > opset and any(n.op_type == "QuantizeLinear" for n in nodes):
+            _check_quotients(inferred(proto).graph, {})
         if before >= _FLOORED > opset:
             _check_remainders(inferred(proto).graph)
         for entry in lowered.opset_import:
@@ -139,6 +144,21 @@ def _check_remainders(graph: onnx.GraphProto) -> None:
             continue
         if kinds.get(node.output[0], 0) not in INTEGERS:
             raise Not(f"Mod of floats has the sign of the divisor from opset {_FLOORED} on")
+
+
+def _check_quotients(graph: onnx.GraphProto, outer: Mapping[str, int]) -> None:
+    """Whether each QuantizeLinear divides in float32, as onnxruntime does at older opsets."""
+    kinds = {**outer, **{tensor.name: tensor.data_type for tensor in graph.initializer}}
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        kinds[value.name] = value.type.tensor_type.elem_type or kinds.get(value.name, 0)
+    for node in graph.node:
+        for body in bodies(node):
+            _check_quotients(body, kinds)
+        if node.op_type != "QuantizeLinear" or node.domain not in STANDARD:
+            continue
+        told = next((each.i for each in node.attribute if each.name == "precision"), 0)
+        if (told or kinds.get(node.input[1], 0)) in HALVES:
+            raise Not(f"QuantizeLinear divides in halves from opset {_PRECISION} on")
 
 
 def _fed(proto: onnx.ModelProto) -> Iterator[str]:

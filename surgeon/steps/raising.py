@@ -9,9 +9,17 @@ import onnx
 
 from surgeon.errors import OpsetError, SurgeonError
 from surgeon.external import with_small_data
+from surgeon.facts.kinds import HALVES
 from surgeon.importer import opset_of
 from surgeon.inferring import NotConverted, NotInferred, converted, inferred
-from surgeon.nested import WRITE_OUT, every_body, every_node, functions_left
+from surgeon.nested import (
+    WRITE_OUT,
+    all_read,
+    drop_constants,
+    every_body,
+    every_node,
+    functions_left,
+)
 from surgeon.opsets import STANDARD
 from surgeon.spelling import is_foreign, operator_name
 from surgeon.standard import first_opset
@@ -20,6 +28,9 @@ from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 # The opset from which Resize says which coordinates it means, and Clip and Pad have operands.
 _COORDINATES = 11
+_BROADCASTING = 7  # the opset from which slopes of a PRelu line up with the last axes
+_MASKS = 12  # the opset from which the mask of a Dropout says what is kept
+_PRECISION = 23  # the opset from which QuantizeLinear divides in the type of its scale
 _ONE_AXIS = 13  # the opset from which Hardmax is along one axis, and not along it and all behind
 # Operators that mean something else from an opset on, what they meant, and what helps.
 _OTHERWISE: Mapping[str, tuple[int, str, str]] = {
@@ -45,7 +56,8 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
 
     The converter gives a Resize of before opset 11, and an Upsample, the coordinates that are the
     default of later ones; they meant others. Bounds of a Clip and the border of a Pad it gives in
-    float32, whatever they are of.
+    float32, whatever they are of. A QuantizeLinear of halves divides in float32, which has to be
+    said from opset 23 on.
 
     Args:
         proto: The model.
@@ -55,8 +67,8 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
     Raises:
         SurgeonError: The model is there already or has functions, which the converter leaves out;
             an Upsample shrinks, which means nothing; a Resize of opset 10 to the nearest shrinks
-            along one axis and grows along another; a Hardmax is along several axes; or the
-            converter has no adapter for an operator.
+            along one axis and grows along another; a Hardmax is along several axes; the mask of
+            a Dropout is read; or the converter has no adapter for an operator.
     """
     before = opset_of(proto) or 1
     if before >= opset:
@@ -76,6 +88,11 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
         kinds = _kinds(proto)
     if before < _ONE_AXIS <= opset and _has(proto, "Hardmax"):
         _check_hardmax(proto, kinds or _kinds(proto), opset)
+    if before < _MASKS <= opset:
+        _check_masks(proto, opset)
+    if before < _BROADCASTING <= opset and _has(proto, "PRelu"):
+        proto = _with_slopes_of_channels(proto, kinds or _kinds(proto), opset)
+    divided = before < _PRECISION <= opset and _has(proto, "QuantizeLinear")
     try:
         raised = converted(_unlisted(proto), opset)
     except NotConverted as error:
@@ -86,6 +103,8 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
             if node.op_type == "Resize" and node.domain in ("", "ai.onnx"):
                 _as_before(node, constants, opset)
     _type_numbers(raised, kinds)
+    if divided:
+        _say_precision(raised, _kinds(proto))
     return raised
 
 
@@ -165,6 +184,51 @@ def _check_hardmax(
             )
 
 
+def _with_slopes_of_channels(
+    proto: onnx.ModelProto, kinds: Mapping[str, onnx.TypeProto.Tensor], opset: int
+) -> onnx.ModelProto:
+    """The model with slopes that line up with the channels as they are lined up from now on."""
+    made, constants = onnx.ModelProto(), _constants(proto)
+    made.CopyFrom(proto)
+    listed = proto.ir_version < FIRST_IR_WITH_FREE_INITIALIZERS  # all weights are, and none is fed
+    if listed:
+        constants.update((tensor.name, tensor) for tensor in proto.graph.initializer)
+    for node in every_node(made.graph.node):
+        if node.op_type != "PRelu" or node.domain not in STANDARD:
+            continue
+        slope, kind = constants.get(node.input[1]), kinds.get(node.input[0])
+        if slope is not None and all(size == 1 for size in slope.dims):
+            continue
+        rank = len(kind.shape.dim) if kind is not None and kind.HasField("shape") else 0
+        if slope is None or len(slope.dims) != 1 or not rank:
+            raise SurgeonError(
+                "a PRelu has slopes of channels, which are computed, or of an unknown rank",
+                where=f"raise-opset: {opset}, output `{node.output[0]}`",
+                mend="Export the model at the opset you need.",
+            )
+        spread = made.graph.initializer.add()
+        spread.CopyFrom(slope)
+        spread.name = f"{node.output[0]}/slope"
+        spread.dims.extend([1] * (rank - 2))
+        if listed:
+            info = onnx.helper.make_tensor_value_info(spread.name, spread.data_type, spread.dims)
+            made.graph.input.append(info)
+        node.input[1] = spread.name
+    drop_constants(made.graph, all_read(proto.graph) - all_read(made.graph))
+    return made
+
+
+def _check_masks(proto: onnx.ModelProto, opset: int) -> None:
+    read = all_read(proto.graph) - {""}
+    for node in every_node(proto.graph.node):
+        if node.op_type == "Dropout" and node.domain in STANDARD and read & {*node.output[1:]}:
+            raise SurgeonError(
+                f"the mask of a Dropout is read, of which ONNX says nothing before opset {_MASKS}",
+                where=f"raise-opset: {opset}, output `{node.output[0]}`",
+                mend="Put `opset-12-forms` in front, by which it is what is kept.",
+            )
+
+
 def _type_numbers(raised: onnx.ModelProto, kinds: Mapping[str, onnx.TypeProto.Tensor]) -> None:
     """Give the numbers that the converter made of attributes the type of what they are for."""
     for graph in (raised.graph, *every_body(raised.graph.node)):
@@ -181,6 +245,17 @@ def _type_numbers(raised: onnx.ModelProto, kinds: Mapping[str, onnx.TypeProto.Te
                 dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
                 typed = onnx.numpy_helper.from_array(number.astype(dtype))
                 maker.attribute[0].t.CopyFrom(typed)
+
+
+def _say_precision(raised: onnx.ModelProto, kinds: Mapping[str, onnx.TypeProto.Tensor]) -> None:
+    """Have a QuantizeLinear of halves divide in float32, as it did."""
+    for node in every_node(raised.graph.node):
+        if node.op_type != "QuantizeLinear" or node.domain not in STANDARD:
+            continue
+        kind = kinds.get(node.input[0])
+        if kind is not None and kind.elem_type in HALVES:
+            told = onnx.helper.make_attribute("precision", onnx.TensorProto.FLOAT)
+            node.attribute.append(told)
 
 
 def _imported(proto: onnx.ModelProto, opset: int) -> onnx.ModelProto:

@@ -14,7 +14,15 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import TYPE, Bench, operand, whole_number
-from surgeon.builders.pairs import along, bias_of_product, narrowed, scale_of, widened, zero_of
+from surgeon.builders.pairs import (
+    along,
+    bias_of_product,
+    divided_in_float32,
+    narrowed,
+    scale_of,
+    widened,
+    zero_of,
+)
 from surgeon.dims import Dim
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
@@ -108,6 +116,8 @@ def quantize_linear(draft: Draft, match: Match) -> gs.Tensor:
         name = onnx.TensorProto.DataType.Name(low).lower()
         raise Refused(f"{node.op} of {name} needs opset {_WIDER}, and the model has {c.opset}")
     attributes = along(c, node.inputs[1], int(node.attrs.get("axis", 1)))
+    if node.op == "QuantizeLinear":
+        attributes |= divided_in_float32(c, node.inputs[0])
     return c.op(node.op, *(operand(node, i) for i in range(3)), **attributes)
 
 

@@ -113,6 +113,18 @@ def count_of_labels(node: gs.Node) -> int:
     return max(found)
 
 
+def targets_of(node: gs.Node, key: str) -> int:
+    """How many numbers a regressor gives for a row.
+
+    Raises:
+        Refused: It gives one, transformed, of which ONNX and onnxruntime say two things.
+    """
+    targets = int(node.attrs.get(key, 1))
+    if targets == 1 and str(node.attrs.get("post_transform", "NONE")) != "NONE":
+        raise Refused("it transforms one target, which onnxruntime leaves as it is")
+    return targets
+
+
 def transformed(bench: Bench, node: gs.Node, scores: gs.Tensor) -> gs.Tensor:
     """What `post_transform` makes of scores, a column for each class or target."""
     name = str(node.attrs.get("post_transform", "NONE"))

@@ -9,7 +9,12 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.bench import Bench
 from surgeon.builders.ml.columns import computed_in, listed, plane
-from surgeon.builders.ml.labels import chosen_label, count_of_labels, transformed
+from surgeon.builders.ml.labels import (
+    chosen_label,
+    count_of_labels,
+    targets_of,
+    transformed,
+)
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -19,7 +24,7 @@ TYPE = onnx.TensorProto
 def linear_regressor(draft: Draft, match: Match) -> gs.Tensor:
     """`LinearRegressor (x)`: a product and a summand."""
     bench, node = Bench(draft), match.root
-    targets = int(node.attrs.get("targets", 1))
+    targets = targets_of(node, "targets")
     return transformed(bench, node, _product(bench, node, targets))
 
 

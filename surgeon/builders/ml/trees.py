@@ -19,7 +19,12 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.bench import Bench
 from surgeon.builders.ml.columns import computed_in, listed, plane
-from surgeon.builders.ml.labels import chosen_label, count_of_labels, transformed
+from surgeon.builders.ml.labels import (
+    chosen_label,
+    count_of_labels,
+    targets_of,
+    transformed,
+)
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -78,13 +83,15 @@ def tree_regressor(draft: Draft, match: Match) -> gs.Tensor:
     """`TreeEnsembleRegressor (x)`: weights of the leaves, put together over the trees."""
     bench, node = Bench(draft), match.root
     forest = _read(node)
-    targets = int(node.attrs.get("n_targets", 1))
+    targets = targets_of(node, "n_targets")
     together = str(node.attrs.get("aggregate_function", "SUM"))
     if together not in _REDUCED:
         raise Refused(f"nothing is known of `aggregate_function` {together!r}")
     weights, told = _weights(node, forest, targets, "target")
     if together in ("MIN", "MAX") and not told.all():
         raise Refused(f"not every leaf has a weight for each target, of which the {together} is")
+    if targets > 1 and listed(node, "base_values").any() and not _always_scored(forest, told).all():
+        raise Refused("a target may be without a weight, and then without its base value")
     scores = _walked(bench, node, forest, weights, _REDUCED[together])
     if together == "AVERAGE":
         count = bench.number(forest.roots.size, TYPE.FLOAT)
@@ -144,10 +151,11 @@ def _of_one_score(
     transform = str(node.attrs.get("post_transform", "NONE"))
     if transform not in ("NONE", "LOGISTIC", "SOFTMAX"):
         raise Refused(f"nothing is written for the transform {transform!r}")
-    one = bench.number(1, TYPE.FLOAT)
-    other = bench.op("Sub", one, score) if limit else bench.op("Neg", score)
+    logistic, one = transform == "LOGISTIC", bench.number(1, TYPE.FLOAT)
+    chance = limit and not logistic
+    other = bench.op("Sub", one, score) if chance else bench.op("Neg", score)
     scores = bench.concat([other, score], 1)
-    if not limit and transform == "LOGISTIC":
+    if logistic:
         scores = bench.op("Sigmoid", scores)
     return _above(bench, node, score, limit), scores
 
