@@ -55,6 +55,20 @@ def test_one_check_for_equal_pieces() -> None:
     assert pieces(proto, neg_by_sub) == {"compared": 2, "compared before": 1}
 
 
+def test_one_check_for_pieces_of_other_lengths_that_are_as_free() -> None:
+    """As the experts of a mixture, each of which has the tokens that fall to it."""
+    body = """
+        i = NonZero (x) j = NonZero (z)
+        a = Cast <to = 1> (i) b = Cast <to = 1> (j) c = Neg (a) d = Neg (b)
+        first = Slice (d, zero, two, one)
+        e = Neg (first) f = Concat <axis = 1> (c, d, e) y = ReduceSum <keepdims = 0> (f, one)
+    """
+    numbers = {"zero": np.array([0]), "two": np.array([2]), "one": np.array([1])}
+    proto = model_of("float[b,t] x, float[c,u] z", body, "y", 17, numbers)
+    # the last is no longer than 2, wherever
+    assert pieces(proto, neg_by_sub) == {"compared": 2, "compared before": 1}
+
+
 def test_without_verification_nothing_is_compared_and_wrong_rewrites_go_through() -> None:
     proto = model_of("float[b,t] x", "y = Neg (x)", "y")
     assert pieces(proto, neg_by_sub, verify=False) == {}

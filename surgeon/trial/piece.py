@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -77,9 +77,16 @@ class Piece:
     places: Mapping[str, Bound] = field(default_factory=dict)
 
     def key(self, rule: Rule) -> str:
-        """What makes two pieces the same: rule, operators, attributes, shapes and constants."""
-        digest = hashlib.sha256(f"{rule.location}".encode())
+        """What makes two pieces the same: rule, operators, attributes, shapes and constants.
+
+        Values and sizes count by their places: what is not 0 has a length of its own each time.
+        """
+        digest = hashlib.sha256(f"{rule.location}{[*self.symbols.values()]}".encode())
         names: dict[str, str] = {}
+        symbols = {name: dims.symbol(f"s{place}") for place, name in enumerate(self.symbols)}
+
+        def sized(shape: Iterable[Dim]) -> list[tuple[str, tuple[int | None, int | None]]]:
+            return [(str(dims.substitute(dim, symbols)), dims.bounds(dim)) for dim in shape]
 
         def number(name: str) -> str:
             return names.setdefault(name, f"v{len(names)}") if name else ""
@@ -96,10 +103,16 @@ class Piece:
                 digest.update(attribute.SerializeToString(deterministic=True))
         for tensor, fact in self.inputs:
             value = fact.value.reshape(-1).tolist() if fact.value is not None else None
-            known = (fact.dtype, fact.shape, value, fact.unit_axis, fact.not_negative)
+            value = sized(value) if value and fact.symbolic else value
+            shape = None if fact.shape is None else sized(fact.shape)
+            known = (fact.dtype, shape, value, fact.unit_axis, fact.not_negative)
             text = f"{number(tensor.name)}:{known}"
             digest.update(text.encode())
-        digest.update(f"{sorted(self.counts)}{sorted(self.broadcast.items())}".encode())
+        counted = [name in self.counts for name in symbols]
+        spread = [(list(symbols).index(name), sized(to)) for name, to in self.broadcast.items()]
+        asked = [sized(two) for two in (*self.joined, *self.laid)]
+        windows = [(sized([length]), least) for length, least in self.windows]
+        digest.update(f"{counted}{sorted(spread)}{asked}{windows}".encode())
         for name, array in self.constants.items():
             digest.update(f"{number(name)}:{array.dtype}{array.shape}".encode())
             if name not in self.passed:
