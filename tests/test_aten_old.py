@@ -11,6 +11,7 @@ import pytest
 from aten_node import Called, Calls, agrees, each, stays
 
 import surgeon
+from surgeon.errors import LeftoverError
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -311,3 +312,45 @@ def test_a_write_to_the_whole_names_no_index() -> None:
     y, z = ort.InferenceSession(saved.SerializeToString()).run(None, {"x": x, "v": v})
     np.testing.assert_array_equal(y, np.broadcast_to(v, (2, 3)))
     np.testing.assert_array_equal(z, x + v)
+
+
+WRITE = """
+<ir_version: 6, opset_import: ["": 11, "org.pytorch.aten": 1]>
+g (float[b,4] x, OPERANDS) => (float[b,4] y)
+<int64[1] one = {1}, float five = {5}, bool no = {0}, int64[2] column = {-1, 1},
+ int64[1] minus = {-1}> {
+  MADE
+  y = org.pytorch.aten.ATen <operator = "index_put"> (x, i, j, five, no)
+}
+"""
+
+
+@pytest.mark.parametrize("opset", [9, 11, 13])
+def test_a_mask_beside_an_index_has_an_axis_too_many(opset: int) -> None:
+    """`x[mask, 1] = 5`, which PyTorch from 1.9 on reshapes as it does lines of places."""
+    made = "i = Reshape (m, column) j = Identity (one)"
+    text = WRITE.replace("OPERANDS", "bool[b] m").replace("MADE", made)
+    model = onnx.parser.parse_model(text.replace('"": 11', f'"": {opset}'))
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    x, mask = R.normal(size=(5, 4)).astype(F), np.array([False, True, True, False, True])
+    expected = x.copy()
+    expected[mask, 1] = 5
+    np.testing.assert_array_equal(session.run(None, {"x": x, "m": mask})[0], expected)
+
+
+@pytest.mark.parametrize(("release", "right"), [("1.5", False), ("1.8", False), ("1.9", True)])
+def test_rows_and_columns_that_were_made_lines(release: str, right: bool) -> None:
+    """`x[i[:, None], j[None]] = 5`, flattened: pairs, where rows and columns were meant."""
+    text = WRITE.replace("OPERANDS", "int64[n,1] r, int64[1,n] c").replace(
+        "MADE", "i = Reshape (r, minus) j = Reshape (c, minus)"
+    )
+    model = onnx.parser.parse_model(text)
+    model.producer_name, model.producer_version = "pytorch", release
+    if right:  # whoever flattened them there
+        surgeon.apply(model, "aten", verify=False)
+        return
+    with pytest.raises(LeftoverError, match=r"its indices of \[n, 1\] and \[n\] are flattened"):
+        surgeon.apply(model, "aten", verify=False)

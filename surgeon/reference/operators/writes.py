@@ -19,7 +19,8 @@ from surgeon.reference.operators.shapes import axis_of
 
 def index_put(self: Array, indices: list[Array | None], values: Array, accumulate: bool) -> Array:
     out = self.copy()
-    keys = keys_of([_unfolded(self, index) for index in indices])
+    lines = _lines(self, indices) if len(indices) > 1 else indices
+    keys = keys_of([_unfolded(self, index) for index in lines])
     values = _at_places(values, out[keys].shape)
     if accumulate:
         np.add.at(out, keys, values.astype(self.dtype))
@@ -57,6 +58,20 @@ def _unfolded(self: Array, index: Array | None) -> Array | None:
     if index.size not in sizes:
         return index
     return index.reshape(self.shape[: sizes.index(index.size) + 1])
+
+
+def _lines(self: Array, indices: list[Array | None]) -> list[Array | None]:
+    """The indices; as PyTorch from 1.9 on writes them, a mask beside others has axes of 1 behind.
+
+    Where the data have such an axis, it may be what the mask covers.
+    """
+    told: list[Array | None] = []
+    for at, index in enumerate(indices):
+        mask = index is not None and index.dtype in (np.bool_, np.uint8)
+        if index is not None and mask and index.ndim > 1 and self.shape[at + 1 : at + 2] != (1,):
+            index = index.reshape(-1) if index.size == len(index) else index
+        told.append(index)
+    return told
 
 
 def _lined(function: Callable[..., Array]) -> Callable[..., Array]:
