@@ -354,3 +354,19 @@ def test_rows_and_columns_that_were_made_lines(release: str, right: bool) -> Non
         return
     with pytest.raises(LeftoverError, match=r"its indices of \[n, 1\] and \[n\] are flattened"):
         surgeon.apply(model, "aten", verify=False)
+
+
+def test_slices_are_rows_and_columns() -> None:
+    """`x[1:3, ::2] = 5`, as PyTorch 1.5 writes it: lines of places in axes of their own."""
+    text = WRITE.replace("OPERANDS", "int64[2] r, int64[3] c").replace(
+        "MADE", "i = Reshape (r, column) j = Reshape (c, minus)"
+    )
+    model = onnx.parser.parse_model(text)
+    model.producer_name, model.producer_version = "pytorch", "1.5"
+    result = surgeon.apply(model, "aten")
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    x, rows, columns = R.normal(size=(5, 4)).astype(F), np.array([1, 4]), np.array([0, 1, 3])
+    expected = x.copy()
+    expected[np.ix_(rows, columns)] = 5
+    found = session.run(None, {"x": x, "r": rows, "c": columns})[0]
+    np.testing.assert_array_equal(found, expected)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx_graphsurgeon as gs
@@ -80,14 +80,14 @@ def _side_by_side(c: Call, indices: list[gs.Tensor]) -> None:
     """
     if not c.facts.model.is_before(1, 9):
         return
-    shapes = []
+    shapes: list[Sequence[dims.Dim]] = []
     for t in indices:
         made = maker_of(t)
         flat = made is not None and made.op in _FLATTENING and c.facts.of(t).rank == 1
         shape = c.shape(made.inputs[0] if made is not None and flat else t)
-        if shape is not None and any(size != 1 for size in shape):
-            first = next(i for i, size in enumerate(shape) if size != 1)
-            shapes.append(shape[first:])
+        first = next((i for i, size in enumerate(shape or ()) if size != 1), None)
+        if shape is not None and first is not None and c.facts.of(t).rank == 1:
+            shapes.append(shape[first:])  # of one element goes with any
     if any(not same_dims(shape, shapes[0]) for shape in shapes[1:]):
         lines = " and ".join(f"[{', '.join(map(str, shape))}]" for shape in shapes)
         raise Refused(
