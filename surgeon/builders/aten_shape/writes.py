@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import onnx_graphsurgeon as gs
@@ -80,7 +80,7 @@ def _side_by_side(c: Call, indices: list[gs.Tensor]) -> None:
     """
     if not c.facts.model.is_before(1, 9):
         return
-    shapes: list[Sequence[dims.Dim]] = []
+    shapes: list[tuple[dims.Dim, ...]] = []
     for t in indices:
         made = maker_of(t)
         flat = made is not None and made.op in _FLATTENING and c.facts.of(t).rank == 1
