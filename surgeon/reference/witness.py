@@ -132,14 +132,14 @@ class OldMeanings:
     def _divides_and_cuts(self, call: Call, values: Sequence[Any]) -> bool:
         """Whether it is a division that cut off what is behind the point, where it is of integers.
 
-        torch.div of integers was an integer before 1.5 (release notes of 1.5.0), and floor_divide
+        torch.div of integers was an integer up to 1.5 (1.6 refuses it), and floor_divide
         rounded to zero before 1.13 (release notes of 1.13.0), and so did `//` of tensors in scripts
         before 1.5, which had an operator of their own for it.
         """
         if len(values) < 2:
             return False
         return (
-            (call.operator == "div" and self.release < (1, 5))
+            (call.operator == "div" and self.release < (1, 6))
             or (call.operator == "floor_divide" and self.release < (1, 13))
             or (call.operator == "floordiv" and self.release < (1, 5) and _are_tensors(values))
         )
