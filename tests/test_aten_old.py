@@ -370,3 +370,34 @@ def test_slices_are_rows_and_columns() -> None:
     expected[np.ix_(rows, columns)] = 5
     found = session.run(None, {"x": x, "r": rows, "c": columns})[0]
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("opset", [9, 11])
+def test_flattened_indices_stand_in_the_axes_of_the_values(opset: int) -> None:
+    """`x[rows[:, None], places] = v` of PyTorch 1.7: lines of n and 3 n places, for [n, 3, 2]."""
+    text = f"""
+    <ir_version: 6, opset_import: ["": {opset}, "org.pytorch.aten": 1]>
+    g (float[n,7,2] x, int64[n,3] places, float[n,3,2] v) => (float[n,7,2] y)
+    <int64[1] minus = {{-1}}, int64[1] first = {{0}}, bool no = {{0}}> {{
+      sizes = Shape (x)
+      n = Gather (sizes, first)
+      filled = ConstantOfShape <value = int64[1] {{1}}> (n)
+      found = NonZero (filled)
+      column = Transpose <perm = [1, 0]> (found)
+      i = Reshape (column, minus)
+      j = Reshape (places, minus)
+      y = org.pytorch.aten.ATen <operator = "index_put"> (x, i, j, v, no)
+    }}"""
+    model = onnx.parser.parse_model(text)
+    model.producer_name, model.producer_version = "pytorch", "1.7"
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    for n in (1, 2, 5):
+        x, v = R.normal(size=(n, 7, 2)).astype(F), R.normal(size=(n, 3, 2)).astype(F)
+        places = np.stack([R.permutation(7)[:3] for _ in range(n)])
+        expected = x.copy()
+        expected[np.arange(n)[:, None], places] = v
+        found = session.run(None, {"x": x, "places": places, "v": v})[0]
+        np.testing.assert_array_equal(found, expected)

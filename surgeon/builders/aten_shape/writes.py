@@ -21,79 +21,21 @@ from surgeon.builders.aten_shape.indices import (
     place_of,
 )
 from surgeon.builders.aten_shape.slices import from_front
+from surgeon.builders.aten_shape.unflattened import mask_of_axes, side_by_side, without_ones
 from surgeon.facts.fact import same_dims
 from surgeon.facts.kinds import FLOATS
-from surgeon.links import maker_of
 from surgeon.rewrite import Refused
-
-_FLATTENING = ("Reshape", "Flatten", "reshape", "view", "flatten")
 
 
 def _index_put(c: Call) -> gs.Tensor:
     x, values = c.tensor(), c.cast(c.tensor("values"), c.dtype(c.tensor()))
     given = masks_of(c, c.args.tensors("indices"))
     if len(given) == 1 and given[0] is not None:
-        given = [_unflattened(c, x, given[0], values)]
+        given = [mask_of_axes(c, x, given[0], values)]
     elif len(given) > 1:
-        given = [t and _without_ones(c, x, t, at) for at, t in enumerate(given)]
-        _side_by_side(c, [t for t in given if t is not None and c.dtype(t) not in MASKS])
+        given = [t and without_ones(c, x, t, at) for at, t in enumerate(given)]
+        given = side_by_side(c, x, given, values)
     return put_at(c, x, given, values, accumulate=bool(c.value("accumulate")))
-
-
-def _unflattened(c: Call, x: gs.Tensor, mask: gs.Tensor, values: gs.Tensor) -> gs.Tensor:
-    """The mask of several axes of `x` behind a flattened one.
-
-    PyTorch 1.5 to 1.8 flatten the indices of a write, masks too, but not what is written to. A mask
-    of one axis must be as long as that axis, so that a flattened one says nothing else, but where
-    its further axes are 1 each; there the rank of the values tells.
-    """
-    made = maker_of(mask)
-    if made is None or made.op not in _FLATTENING or c.facts.of(mask).rank != 1:
-        return mask
-    whole = made.inputs[0]
-    shape, sizes, lines = c.shape(whole), c.shape(x), c.shape(values)
-    if c.dtype(mask) not in MASKS or shape is None or sizes is None or lines is None:
-        return mask
-    fits = len(lines) <= len(sizes) - len(shape) + 1 and same_dims(shape, sizes[: len(shape)])
-    return c.cast(whole, TYPE.BOOL) if len(shape) > 1 and fits else mask
-
-
-def _without_ones(c: Call, x: gs.Tensor, mask: gs.Tensor, at: int) -> gs.Tensor:
-    """The mask of one axis that others were added to, as if it were a line of places.
-
-    PyTorch 1.9 to 2.15 write `x[mask, 1] = v` so.
-    """
-    made = maker_of(mask)
-    if made is None or made.op not in _FLATTENING or c.dtype(mask) not in MASKS:
-        return mask
-    line, shape, sizes = made.inputs[0], c.shape(mask), c.shape(x)
-    ones = shape is not None and len(shape) > 1 and all(size == 1 for size in shape[1:])
-    covers = sizes is None or sizes[at + 1 : at + 2] == (1,)
-    return c.cast(line, TYPE.BOOL) if ones and not covers and c.facts.of(line).rank == 1 else mask
-
-
-def _side_by_side(c: Call, indices: list[gs.Tensor]) -> None:
-    """Raises Refused where flattened indices do not say which of their elements belong together.
-
-    PyTorch 1.5 to 1.8 flatten them all, `x[i[:, None], j]` too: what were rows and columns are
-    pairs then, or of different lengths.
-    """
-    if not c.facts.model.is_before(1, 9):
-        return
-    shapes: list[tuple[dims.Dim, ...]] = []
-    for t in indices:
-        made = maker_of(t)
-        flat = made is not None and made.op in _FLATTENING and c.facts.of(t).rank == 1
-        shape = c.shape(made.inputs[0] if made is not None and flat else t)
-        first = next((i for i, size in enumerate(shape or ()) if size != 1), None)
-        if shape is not None and first is not None and c.facts.of(t).rank == 1:
-            shapes.append(shape[first:])  # of one element goes with any
-    if any(not same_dims(shape, shapes[0]) for shape in shapes[1:]):
-        lines = " and ".join(f"[{', '.join(map(str, shape))}]" for shape in shapes)
-        raise Refused(
-            f"its indices of {lines} are flattened, as PyTorch up to 1.8 does, and no longer "
-            "say which belong together; export with a newer one"
-        )
 
 
 def put_at(
