@@ -49,6 +49,22 @@ def test_div_of_integers_up_to_torch_1_5_is_an_integer(version: str) -> None:
     assert_same(lowered(model, feeds)[0], (a / b).astype(np.float32), "div of torch 1.12")
 
 
+def test_true_quotients_and_fills_of_torch_1_5_are_floats() -> None:
+    a, b = np.array([-7, 7, 8]), np.array([2, 2, -3])
+    model, feeds = model_of("true_divide", [a, b])
+    model.producer_name, model.producer_version = "pytorch", "1.5"
+    assert_same(lowered(model, feeds)[0], (a / b).astype(np.float32), "true_divide")
+    model, feeds = model_of("full", [[2, 3], 7, None, None, None, None])
+    output = model.graph.output[0].type.tensor_type
+    for version, dtype in (("1.5", np.float32), ("1.7", np.int64)):
+        model.producer_name, model.producer_version = "pytorch", version
+        output.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        result = surgeon.apply(model, "aten").report.verdict
+        assert result is not None
+        assert result.status == "equivalent"
+        assert_same(Reference(model).run(feeds)["y0"], np.full((2, 3), 7, dtype), version)
+
+
 @pytest.mark.parametrize("kind", ["i8", "f4"])
 def test_floordiv_of_tensors_before_torch_1_5_rounds_to_zero(kind: str) -> None:
     a, b = np.array([-7, 7, 8]).astype(kind), np.array([2, 2, -3]).astype(kind)

@@ -115,6 +115,9 @@ class OldMeanings:
         # limits of integers became integers before 1.12 (torch.clamp, up to 1.11 and from 1.12 on)
         if call.operator in _CLAMPS and self.release < (1, 12) and values[0].dtype.kind in "iu":
             values = [values[0], *(_as_numbers_of(v, values[0]) for v in values[1:])]
+        # what whole numbers filled was in single precision up to 1.5 (1.6 wants a dtype for it)
+        if call.operator == "full" and self.release < (1, 6):
+            values = [values[0], float(values[1]), *values[2:]]
         # the distance was along axis 1, of which there is one more in batches of matrices
         # (documentation of torch.nn.functional.pairwise_distance, up to 1.9 and from 1.10 on)
         if call.operator in _DISTANCES and self.release < _DISTANCES_ALONG_THE_LAST:
