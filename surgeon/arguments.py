@@ -157,9 +157,13 @@ def bind(node: gs.Node, facts: Facts) -> Arguments:
     """Name the inputs of an ATen node by the schema that fits best.
 
     Raises:
-        Refused: No schema of the operator fits; says how many arguments there are.
+        Refused: No schema of the operator fits; says how many arguments there are. Or it has an
+            attribute that `dialect` found no place for among them.
     """
     schemas = overloads(node.op)
+    said = [name for name in node.attrs if name != "overload" and not name.startswith("_")]
+    if said:
+        raise Refused(f"`aten.{node.op}`: PyTorch has no signature with `{said[0]}` beside these")
     inputs = [_elements(t) for t in node.inputs]
     best: tuple[int, Arguments] | None = None
     of_types = ""

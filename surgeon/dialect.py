@@ -180,7 +180,7 @@ def _positional(node: gs.Node, operator: str, attributes: dict[str, Any]) -> lis
             continue
         waiting = list(node.inputs)
         tensors = [p for p in schema.parameters if p.type == "Tensor"]
-        needed = sum(p.required and not p.is_list for p in tensors)
+        needed = sum(p.required and not p.optional and not p.is_list for p in tensors)
         if len(waiting) < needed:
             continue
         inputs: list[gs.Tensor] = []

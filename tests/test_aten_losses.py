@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from aten_call import call, check, check_all
 from aten_operands import UNIT, X, Y, floats, integers
+
+import surgeon
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -86,3 +89,17 @@ def test_targets_of_any_dtype(reduction: int) -> None:
         calls.append(call("binary_cross_entropy_with_logits", a, shares, *rest, tolerance=loose))
     check_all(calls)
     check("soft_margin_loss", a.astype(np.float16), b, reduction, tolerance=8e-3)
+
+
+def test_shares_that_are_too_large_for_a_number_are_no_fault_of_the_loss() -> None:
+    """Of large logarithms one place is infinity, another minus infinity: their sum is no number."""
+    text = """<ir_version: 7, opset_import: ["": 12, "org.pytorch.aten": 1]>
+      g (float[b,t] x, float[b,t] z) => (float y)
+        <int64 one = {1}, int64 mean = {1}, int64 yes = {1}> {
+        p = org.pytorch.aten.log_softmax (x, one, )
+        q = org.pytorch.aten.log_softmax (z, one, )
+        y = org.pytorch.aten.kl_div (p, q, mean, yes)
+      }"""
+    verdict = surgeon.apply(onnx.parser.parse_model(text), "aten").report.verdict
+    assert verdict is not None
+    assert verdict.status == "equivalent"

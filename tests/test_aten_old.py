@@ -11,6 +11,7 @@ import pytest
 from aten_node import Called, Calls, agrees, each, stays
 
 import surgeon
+from surgeon.errors import LeftoverError
 
 pytestmark = pytest.mark.slow  # `make check` has the recipes' cases instead
 
@@ -311,3 +312,92 @@ def test_a_write_to_the_whole_names_no_index() -> None:
     y, z = ort.InferenceSession(saved.SerializeToString()).run(None, {"x": x, "v": v})
     np.testing.assert_array_equal(y, np.broadcast_to(v, (2, 3)))
     np.testing.assert_array_equal(z, x + v)
+
+
+WRITE = """
+<ir_version: 6, opset_import: ["": 11, "org.pytorch.aten": 1]>
+g (float[b,4] x, OPERANDS) => (float[b,4] y)
+<int64[1] one = {1}, float five = {5}, bool no = {0}, int64[2] column = {-1, 1},
+ int64[1] minus = {-1}> {
+  MADE
+  y = org.pytorch.aten.ATen <operator = "index_put"> (x, i, j, five, no)
+}
+"""
+
+
+@pytest.mark.parametrize("opset", [9, 11, 13])
+def test_a_mask_beside_an_index_has_an_axis_too_many(opset: int) -> None:
+    """`x[mask, 1] = 5`, which PyTorch from 1.9 on reshapes as it does lines of places."""
+    made = "i = Reshape (m, column) j = Identity (one)"
+    text = WRITE.replace("OPERANDS", "bool[b] m").replace("MADE", made)
+    model = onnx.parser.parse_model(text.replace('"": 11', f'"": {opset}'))
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    x, mask = R.normal(size=(5, 4)).astype(F), np.array([False, True, True, False, True])
+    expected = x.copy()
+    expected[mask, 1] = 5
+    np.testing.assert_array_equal(session.run(None, {"x": x, "m": mask})[0], expected)
+
+
+@pytest.mark.parametrize(("release", "right"), [("1.5", False), ("1.8", False), ("1.9", True)])
+def test_rows_and_columns_that_were_made_lines(release: str, right: bool) -> None:
+    """`x[i[:, None], j[None]] = 5`, flattened: pairs, where rows and columns were meant."""
+    text = WRITE.replace("OPERANDS", "int64[n,1] r, int64[1,n] c").replace(
+        "MADE", "i = Reshape (r, minus) j = Reshape (c, minus)"
+    )
+    model = onnx.parser.parse_model(text)
+    model.producer_name, model.producer_version = "pytorch", release
+    if right:  # whoever flattened them there
+        surgeon.apply(model, "aten", verify=False)
+        return
+    with pytest.raises(LeftoverError, match=r"its indices of \[n, 1\] and \[n\] are flattened"):
+        surgeon.apply(model, "aten", verify=False)
+
+
+def test_slices_are_rows_and_columns() -> None:
+    """`x[1:3, ::2] = 5`, as PyTorch 1.5 writes it: lines of places in axes of their own."""
+    text = WRITE.replace("OPERANDS", "int64[2] r, int64[3] c").replace(
+        "MADE", "i = Reshape (r, column) j = Reshape (c, minus)"
+    )
+    model = onnx.parser.parse_model(text)
+    model.producer_name, model.producer_version = "pytorch", "1.5"
+    result = surgeon.apply(model, "aten")
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    x, rows, columns = R.normal(size=(5, 4)).astype(F), np.array([1, 4]), np.array([0, 1, 3])
+    expected = x.copy()
+    expected[np.ix_(rows, columns)] = 5
+    found = session.run(None, {"x": x, "r": rows, "c": columns})[0]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("opset", [9, 11])
+def test_flattened_indices_stand_in_the_axes_of_the_values(opset: int) -> None:
+    """`x[rows[:, None], places] = v` of PyTorch 1.7: lines of n and 3 n places, for [n, 3, 2]."""
+    text = f"""
+    <ir_version: 6, opset_import: ["": {opset}, "org.pytorch.aten": 1]>
+    g (float[n,7,2] x, int64[n,3] places, float[n,3,2] v) => (float[n,7,2] y)
+    <int64[1] minus = {{-1}}, int64[1] first = {{0}}, bool no = {{0}}> {{
+      sizes = Shape (x)
+      n = Gather (sizes, first)
+      filled = ConstantOfShape <value = int64[1] {{1}}> (n)
+      found = NonZero (filled)
+      column = Transpose <perm = [1, 0]> (found)
+      i = Reshape (column, minus)
+      j = Reshape (places, minus)
+      y = org.pytorch.aten.ATen <operator = "index_put"> (x, i, j, v, no)
+    }}"""
+    model = onnx.parser.parse_model(text)
+    model.producer_name, model.producer_version = "pytorch", "1.7"
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    for n in (1, 2, 5):
+        x, v = R.normal(size=(n, 7, 2)).astype(F), R.normal(size=(n, 3, 2)).astype(F)
+        places = np.stack([R.permutation(7)[:3] for _ in range(n)])
+        expected = x.copy()
+        expected[np.arange(n)[:, None], places] = v
+        found = session.run(None, {"x": x, "places": places, "v": v})[0]
+        np.testing.assert_array_equal(found, expected)

@@ -9,6 +9,7 @@ from aten_operands import X, integers
 from onnx import TensorProto, helper
 
 import surgeon
+from surgeon.errors import LeftoverError
 from surgeon.reference import Undefined
 from surgeon.reference.executor import Reference
 
@@ -34,17 +35,34 @@ def test_arguments_as_attributes() -> None:
         assert_same(lowered(model, {"x": X})[0], np.cumsum(X, 1), f"cumsum at opset {opset}")
 
 
-def test_div_of_integers_before_torch_1_5_is_an_integer() -> None:
+@pytest.mark.parametrize("version", ["1.3", "1.5"])
+def test_div_of_integers_up_to_torch_1_5_is_an_integer(version: str) -> None:
     a, b = np.array([-7, 7, 8]), np.array([2, 2, -3])
     model, feeds = model_of("div", [a, b])
-    model.producer_name, model.producer_version = "pytorch", "1.3"
-    assert_same(lowered(model, feeds)[0], np.array([-3, 3, -2]), "div of torch 1.4")
+    model.producer_name, model.producer_version = "pytorch", version
+    assert_same(lowered(model, feeds)[0], np.array([-3, 3, -2]), f"div of torch {version}")
     wide, feeds_of_both = model_of("div", [a.astype(np.int32)[:, None], b])
-    wide.producer_name, wide.producer_version = "pytorch", "1.3"
+    wide.producer_name, wide.producer_version = "pytorch", version
     (made,) = Reference(wide).run(feeds_of_both).values()
-    assert_same(made, lowered(wide, feeds_of_both)[0], "div of int32 by int64, of torch 1.3")
+    assert_same(made, lowered(wide, feeds_of_both)[0], f"div of int32 by int64, of torch {version}")
     model.producer_version = "1.12.1"
     assert_same(lowered(model, feeds)[0], (a / b).astype(np.float32), "div of torch 1.12")
+
+
+def test_true_quotients_and_fills_of_torch_1_5_are_floats() -> None:
+    a, b = np.array([-7, 7, 8]), np.array([2, 2, -3])
+    model, feeds = model_of("true_divide", [a, b])
+    model.producer_name, model.producer_version = "pytorch", "1.5"
+    assert_same(lowered(model, feeds)[0], (a / b).astype(np.float32), "true_divide")
+    model, feeds = model_of("full", [[2, 3], 7, None, None, None, None])
+    output = model.graph.output[0].type.tensor_type
+    for version, dtype in (("1.5", np.float32), ("1.7", np.int64)):
+        model.producer_name, model.producer_version = "pytorch", version
+        output.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        result = surgeon.apply(model, "aten").report.verdict
+        assert result is not None
+        assert result.status == "equivalent"
+        assert_same(Reference(model).run(feeds)["y0"], np.full((2, 3), 7, dtype), version)
 
 
 @pytest.mark.parametrize("kind", ["i8", "f4"])
@@ -138,3 +156,19 @@ def test_a_list_of_one_dim_is_no_dtype() -> None:
     model, feeds = model_of("sum", [X, [2]])
     assert_same(lowered(model, feeds)[0], X.sum(2), "sum along one axis")
     assert_same(Reference(model).run(feeds)["y0"], X.sum(2), "its witness")
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_a_length_of_1_was_the_first_element_before_torch_1_10(mode: str) -> None:
+    x = X.reshape(1, 1, 4, 6)
+    for size, corners in (([1, 3], False), ([2, 1], False), ([1, 3], True)):
+        model, _ = model_of(f"upsample_{mode}2d", [x, size, corners, None, None])
+        model.producer_name, model.producer_version = "pytorch", "1.9"
+        if not corners:
+            said = r"before PyTorch 1\.10 a length of 1 was the first"
+            with pytest.raises(LeftoverError, match=said):
+                surgeon.apply(model, "aten")
+            model.producer_version = "1.10"
+        verdict = surgeon.apply(model, "aten").report.verdict
+        assert verdict is not None
+        assert verdict.status == "equivalent"

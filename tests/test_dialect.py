@@ -81,6 +81,28 @@ def test_nodes_of_onnx_runtimes_first_trainer(attributes: str, rest: str) -> Non
     assert report.verdict.status == "equivalent"
 
 
+BAGS = """<ir_version: 7, opset_import: ["": 9]>
+g (int64[b,4] i, float[6,3] w) => (float[b,3] y) <int64[1] line = {-1}, int64[2] starts = {0, 4}> {
+    j = Reshape (i, line)
+    y, o, l, m = ATen <operator = "embedding_bag", mode = 1, padding_idx = 1, sparse = 0,
+        include_last_offset = 0, scale_grad_by_freq = 0> (w, j, starts)
+}"""
+
+
+def test_attributes_stand_beside_an_argument_that_may_be_none() -> None:
+    """PyTorch 1.10 and 1.11 at opset 9: the overload that has `padding_idx` asks for weights."""
+    proto = onnx.parser.parse_model(BAGS)
+    report = surgeon.apply(proto, "aten").report
+    assert report.verdict is not None
+    assert report.verdict.status == "equivalent"
+
+
+def test_an_attribute_that_no_signature_has_is_not_passed_over() -> None:
+    proto = parse('g (float[b,t] x) => (y) { y = ATen <operator = "relu", slope = 1> (x) }')
+    with pytest.raises(LeftoverError, match="no signature with `slope` beside these"):
+        surgeon.apply(proto, "aten", verify=False)
+
+
 def test_arguments_that_cannot_be_read_leave_a_node_as_it_is() -> None:
     broken = TABLE.format(', custom_attributes_json = "{"', "")
     with pytest.raises(LeftoverError, match=r"`aten\.embedding` left"):

@@ -16,6 +16,8 @@ from truth import model_of
 
 from surgeon.errors import ForeignError
 from surgeon.isolation import cell, isolation, open_session
+from surgeon.reference import Undefined
+from surgeon.reference.executor import Reference
 from surgeon.runtime import NotRunnable, RunFailed, Session, without_schema
 from surgeon.workers import Worker
 
@@ -98,6 +100,18 @@ def test_features_of_no_rows_are_not_put_side_by_side() -> None:
     with pytest.raises(RunFailed, match="no steps, rows or planes of nothing"):
         session.run({"a": np.zeros((0, 2), np.int64)})
     assert session.run({"a": np.ones((3, 2), np.int64)})["y"].shape == (3, 2)
+
+
+def test_an_einsum_of_no_elements_ends_no_witness() -> None:
+    text = """<ir_version: 7, opset_import: ["": 12, "org.pytorch.aten": 1]>
+        g (float[b,t,2] x) => (float[b,t,t] y) {
+            r = org.pytorch.aten.relu (x)
+            y = Einsum <equation = "bid,bjd->bij"> (r, r)
+        }"""
+    reference = Reference(parse(text))
+    with pytest.raises(Undefined, match="divides by the length of an axis"):
+        reference.run({"x": np.zeros((2, 0, 2), np.float32)})
+    assert reference.run({"x": np.ones((2, 3, 2), np.float32)})["y"].shape == (2, 3, 3)
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 1), (4, 0, 1)])

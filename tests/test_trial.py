@@ -255,6 +255,26 @@ def test_a_kernel_of_no_length_is_not_tried() -> None:
     assert report.pieces == {"compared": 1}
 
 
+def test_a_window_longer_than_its_input_leaves_no_place_to_view() -> None:
+    """Of t = 1 it has none: the line of b * 0 places is viewed as [b, 0], where 0 keeps an axis."""
+    text = """<ir_version: 6, opset_import: ["": 11, "org.pytorch.aten": 1]>
+        g (float[b,2,t] x) => (float[b,l,1] y)
+        <float[1,2,4] w = {1, 2, 3, 4, 5, 6, 7, 8}, int64[2] flat = {-1, 1}, int64 zero = {0},
+         int64 two = {2}, int64[1] one = {1}> {
+            c = Conv <strides = [2], pads = [1, 1]> (x, w)
+            line = Reshape (c, flat)
+            n = org.pytorch.aten.size (c, zero)
+            l = org.pytorch.aten.size (c, two)
+            first = Unsqueeze <axes = [0]> (n)
+            second = Unsqueeze <axes = [0]> (l)
+            sizes = Concat <axis = 0> (first, second, one)
+            y = org.pytorch.aten.view (line, sizes)
+        }"""
+    report = surgeon.apply(onnx.parser.parse_model(text), "aten").report
+    assert report.verdict is not None
+    assert report.verdict.status == "equivalent"
+
+
 def test_lengths_that_are_no_numbers_at_some_sizes_are_compared_at_others() -> None:
     """A remainder of four by a remainder, which is 0 where four divides the length."""
     text = """<ir_version: 8, opset_import: ["": 18]>

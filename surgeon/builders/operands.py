@@ -80,6 +80,8 @@ def squeeze_of_ones(draft: Draft, match: Match) -> gs.Tensor:
     kept = [axis for axis in named if not isinstance(shape[axis], int) or shape[axis] == 1]
     if len(kept) == len(named):
         raise Refused("none of its axes is known to be longer than 1")
+    if _mask_of(match.root) is not None:
+        raise Refused("it takes a mask of several axes for one of a single axis")
     return draft.op("Squeeze", x, draft.constant(kept, "axes")) if kept else x
 
 
@@ -301,9 +303,47 @@ def gather_under_mask(draft: Draft, match: Match) -> gs.Tensor:
     c = Bench(draft)
     if c.dtype(mask) != BOOL:
         raise Refused("its indices are no booleans")
+    return _under_mask(c, x, mask, int(attribute_of(match.root, "axis") or 0))
+
+
+def gather_of_places(draft: Draft, match: Match) -> gs.Tensor:
+    """A Gather of the places of a mask of several axes, as PyTorch writes `x[mask]` below opset 11.
+
+    It takes every mask for one of a single axis and squeezes its places so, which fails.
+    """
+    x, places = match.root.inputs
+    c = Bench(draft)
+    node = producer_of(places)
+    while node is not None and node.op in ("Cast", "Identity"):
+        node = producer_of(node.inputs[0])
+    mask = None if node is None or node.op != "Squeeze" else _mask_of(node)
+    if mask is None:
+        raise Refused("its indices are no squeezed places of a mask")
+    if c.rank(mask) < 2:
+        raise Refused("its mask has a single axis")
+    return _under_mask(c, x, c.cast(mask, BOOL), int(attribute_of(match.root, "axis") or 0))
+
+
+def _mask_of(squeeze: gs.Node) -> gs.Tensor | None:
+    """The mask whose places, one a row, a Squeeze reads."""
+    turned = producer_of(squeeze.inputs[0])
+    if turned is None or turned.op != "Transpose":
+        return None
+    found = producer_of(turned.inputs[0])
+    by_row = list(turned.attrs.get("perm") or (1, 0)) == [1, 0]
+    mask: gs.Tensor | None = (
+        found.inputs[0] if by_row and found is not None and found.op == "NonZero" else None
+    )
+    return mask
+
+
+def _under_mask(c: Bench, x: gs.Tensor, mask: gs.Tensor, axis: int) -> gs.Tensor:
+    """The elements under a mask of as many axes from `axis` on, which become one."""
     depth, sizes = c.rank(mask), c.sizes(x)
-    if match.root.attrs.get("axis", 0) or not 0 < depth <= len(sizes):
-        raise Refused(f"a mask of rank {depth} for axis {match.root.attrs.get('axis', 0)}")
-    lines = c.reshape(x, [c.product(sizes[:depth]), *sizes[depth:]])
-    made: gs.Tensor = c.op("Compress", lines, c.flat(mask), axis=0)
+    axis += len(sizes) if axis < 0 else 0
+    if not 0 < depth <= len(sizes) - axis:
+        raise Refused(f"a mask of rank {depth} for axis {axis}")
+    behind = axis + depth
+    lines = c.reshape(x, [*sizes[:axis], c.product(sizes[axis:behind]), *sizes[behind:]])
+    made: gs.Tensor = c.op("Compress", lines, c.flat(mask), axis=axis)
     return made

@@ -104,9 +104,9 @@ _HELD: Mapping[str, str] = {
     "one_axis": "list_as_parts sum_along_one_axis",
     "one_line": "pool_of_plane windows_of_line",
     "operands": (
-        "attributes_as_inputs axes_from_front dynamic_slice expand_but_kept gather_under_mask "
-        "joined_but_nothing sizes_said_once slice_bounds split_to_the_rest squeeze_of_ones "
-        "upsample_as_resize without_axes"
+        "attributes_as_inputs axes_from_front dynamic_slice expand_but_kept gather_of_places "
+        "gather_under_mask joined_but_nothing sizes_said_once slice_bounds split_to_the_rest "
+        "squeeze_of_ones upsample_as_resize without_axes"
     ),
     "padded": "pad_into_window",
     "padding": "pad_to_concat",

@@ -69,6 +69,14 @@ def lists_beside_bfloat16(nodes: Iterable[onnx.NodeProto], values: Iterable[Any]
     return makes and (any(map(is_bfloat16, values)) or any(map(casts_to_bfloat16, nodes)))
 
 
+def refuse_nothing(nodes: Iterable[onnx.NodeProto], values: Iterable[Any]) -> None:
+    """Raises Undefined where an Einsum may be given no elements: onnxruntime ends the process."""
+    asked = next((node for node in nodes if node.op_type == "Einsum"), None)
+    if asked is not None and any(isinstance(v, np.ndarray) and not v.size for v in values):
+        why = "onnxruntime divides by the length of an axis, and would end"
+        raise Undefined(why, operator="Einsum", where=f"node `{asked.output[0]}`")
+
+
 def in_floats(given: Mapping[str, Any]) -> dict[str, Any]:
     """The values, those of bfloat16 in float32, which holds each of them."""
     return {n: v.astype(np.float32) if is_bfloat16(v) else v for n, v in given.items()}

@@ -260,6 +260,7 @@ class Program:
 
     def _run_stretch(self, index: int, step: Step, values: Mapping[str, Any]) -> dict[str, Any]:
         feeds = {name: self._look_up(name, values) for name in step.inputs}
+        by_onnx.refuse_nothing(step.nodes, feeds.values())
         key = (index, *(_kind(value) for value in feeds.values()))
         unusual = quantized.first([*feeds.values()]) or any(map(is_complex, feeds.values()))
         unusual = unusual or by_onnx.lists_beside_bfloat16(step.nodes, feeds.values())

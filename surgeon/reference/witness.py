@@ -115,6 +115,9 @@ class OldMeanings:
         # limits of integers became integers before 1.12 (torch.clamp, up to 1.11 and from 1.12 on)
         if call.operator in _CLAMPS and self.release < (1, 12) and values[0].dtype.kind in "iu":
             values = [values[0], *(_as_numbers_of(v, values[0]) for v in values[1:])]
+        # what whole numbers filled was in single precision up to 1.5 (1.6 wants a dtype for it)
+        if call.operator == "full" and self.release < (1, 6):
+            values = [values[0], float(values[1]), *values[2:]]
         # the distance was along axis 1, of which there is one more in batches of matrices
         # (documentation of torch.nn.functional.pairwise_distance, up to 1.9 and from 1.10 on)
         if call.operator in _DISTANCES and self.release < _DISTANCES_ALONG_THE_LAST:
@@ -132,14 +135,14 @@ class OldMeanings:
     def _divides_and_cuts(self, call: Call, values: Sequence[Any]) -> bool:
         """Whether it is a division that cut off what is behind the point, where it is of integers.
 
-        torch.div of integers was an integer before 1.5 (release notes of 1.5.0), and floor_divide
+        torch.div of integers was an integer up to 1.5 (1.6 refuses it), and floor_divide
         rounded to zero before 1.13 (release notes of 1.13.0), and so did `//` of tensors in scripts
         before 1.5, which had an operator of their own for it.
         """
         if len(values) < 2:
             return False
         return (
-            (call.operator == "div" and self.release < (1, 5))
+            (call.operator == "div" and self.release < (1, 6))
             or (call.operator == "floor_divide" and self.release < (1, 13))
             or (call.operator == "floordiv" and self.release < (1, 5) and _are_tensors(values))
         )

@@ -243,8 +243,17 @@ class Piece:
         return any(0 in _shape(fact, point) for _, fact in self.inputs if fact.value is None)
 
     def counts_nothing(self, point: Mapping[str, int]) -> bool:
-        """Whether nothing but counts is 0 at these sizes, as may be on any input."""
-        return {name for name, size in point.items() if size == 0} <= self.counts
+        """Whether nothing but counts makes a length 0 at these sizes, as may be on any input.
+
+        Where no size is 0, a length that is computed from them may be: of a window that is longer
+        than its input, on which no model runs.
+        """
+        nothing = {name for name, size in point.items() if size == 0}
+        drawn = [] if nothing else [fact for _, fact in self.inputs if fact.value is None]
+        for fact in drawn:
+            empty = [d for d in fact.shape or () if dims.evaluate(d, point) == 0]
+            nothing |= _symbols(tuple(empty))
+        return nothing <= self.counts
 
     def ends_the_process(self, point: Mapping[str, int]) -> bool:
         """Whether onnxruntime would, or never end, on no elements; some operators ask no length."""

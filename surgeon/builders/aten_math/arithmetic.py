@@ -60,8 +60,9 @@ def divide(work: Work) -> gs.Tensor:
         return truncated_quotient(work, a, b)
     if mode is not None:
         raise Refused(f"rounding_mode {mode!r}")
-    if work.facts.model.is_before(1, 5) and work.result_type(a, b) not in FLOATS:
-        return truncated_quotient(work, a, b)  # before 1.5, `div` of integers was an integer
+    whole = work.node.op == "div" and work.result_type(a, b) not in FLOATS
+    if whole and work.facts.model.is_before(1, 6):
+        return truncated_quotient(work, a, b)  # up to 1.5, `div` of integers was an integer
     _, (a, b) = work.together(a, b, floating=True)
     return work.op("Div", a, b)
 

@@ -78,18 +78,27 @@ def adaptive_max_pool_computed(draft: Draft, match: Match) -> Any:
         if out.static == 1:
             x = draft.op("ReduceMax", x, draft.constant([axis], "axes"), keepdims=1)
             continue
-        start, end = _computed_edges(draft, length, out)
-        widest = draft.op(
-            "ReduceMax", parts.cast(draft, draft.op("Sub", end, start), parts.FLOAT), keepdims=1
-        )
-        width = Length(None, lambda widest=widest: parts.as_int64(draft, widest))  # type: ignore[misc]
-        steps = parts.unsqueeze(draft, parts.counting(draft, width), 0)
-        at = draft.op("Add", parts.unsqueeze(draft, start, 1), steps)
-        last = parts.unsqueeze(draft, draft.op("Sub", end, draft.constant([1], "one")), 1)
-        at = parts.smaller_place(draft, at, last)
+        at, _, _ = _computed_places(draft, length, out)
         x = draft.op("Gather", x, at, axis=axis)
         x = draft.op("ReduceMax", x, draft.constant([axis + 1], "axes"), keepdims=0)
     return x if batched else parts.squeeze(draft, x, 0)
+
+
+def _computed_places(
+    draft: Draft, length: Length, out: Length
+) -> tuple[gs.Tensor, gs.Tensor, gs.Tensor]:
+    """The places of every bin, int64[O, K], short ones filled up with their last one.
+
+    And the first of each, int64[O], and 0 to K - 1.
+    """
+    start, end = _computed_edges(draft, length, out)
+    widest = draft.op(
+        "ReduceMax", parts.cast(draft, draft.op("Sub", end, start), parts.FLOAT), keepdims=1
+    )
+    steps = parts.counting(draft, Length(None, lambda: parts.as_int64(draft, widest)))
+    at = draft.op("Add", parts.unsqueeze(draft, start, 1), parts.unsqueeze(draft, steps, 0))
+    last = parts.unsqueeze(draft, draft.op("Sub", end, draft.constant([1], "one")), 1)
+    return parts.smaller_place(draft, at, last), start, steps
 
 
 def _computed_edges(draft: Draft, length: Length, out: Length) -> tuple[gs.Tensor, gs.Tensor]:
@@ -122,7 +131,11 @@ def _computed_bins(
 
 
 def adaptive_max_pool_indices(draft: Draft, match: Match) -> Any:
-    """`aten.adaptive_max_pool{1,2,3}d` whose indices are read: every bin is gathered."""
+    """`aten.adaptive_max_pool{1,2,3}d` whose indices are read: every bin is gathered.
+
+    Over lengths known at run time axis by axis from the last on, each time the first of the
+    greatest: so the greatest of a bin that comes first in the plane stays, as in PyTorch.
+    """
     args = bind(match.root, draft.facts)
     spatial = digit_of(match.root.op)
     x, batched = with_batch(draft, match.root.inputs[0], spatial)
@@ -132,9 +145,10 @@ def adaptive_max_pool_indices(draft: Draft, match: Match) -> Any:
     if fixed[spatial:] == [1] * spatial and None in fixed[:spatial]:
         return _greatest_of_all(draft, x, spatial, batched=batched)
     if any(n is None for n in fixed):
-        raise Refused(
-            "its indices are read and a length is known at run time; fix it with `--shape`"
-        )
+        values, places = _greatest_of_bins(draft, x, lengths, outs)
+        if batched:
+            return values, places
+        return parts.squeeze(draft, values, 0), parts.squeeze(draft, places, 0)
     plane = [n for n in fixed[:spatial] if n is not None]
     bins = [n for n in fixed[spatial:] if n is not None]
     return looked_up(draft, x, _bin_places(plane, bins), plane, bins, batched=batched)
@@ -149,6 +163,40 @@ def _greatest_of_all(
     places = draft.op("ArgMax", flat, axis=2, keepdims=1)
     shape = [0, 0, *[1] * spatial] if batched else [-1, *[1] * spatial]
     return parts.reshape(draft, values, shape), parts.reshape(draft, places, shape)
+
+
+def _greatest_of_bins(
+    draft: Draft, x: gs.Tensor, lengths: list[Length], outs: list[Length]
+) -> tuple[gs.Tensor, gs.Tensor]:
+    """The greatest element of every bin of a plane of any size, and its place in the plane."""
+    places, stride = None, None
+    for index in reversed(range(len(lengths))):
+        axis, behind = index + 2, len(lengths) - index - 1
+        at, start, steps = _computed_places(draft, lengths[index], outs[index])
+        inside = draft.op("Gather", x, at, axis=axis)
+        best = draft.op("ArgMax", inside, axis=axis + 1, keepdims=1)
+        x = draft.op("ReduceMax", inside, draft.constant([axis + 1], "axes"), keepdims=0)
+        within = parts.squeeze(draft, best, axis + 1)
+        own = draft.op("Add", within, _along(draft, start, behind))
+        if places is not None:
+            others = draft.op("Gather", places, at, axis=axis)
+            hit = draft.op(
+                "Cast", draft.op("Equal", _along(draft, steps, behind), best), to=parts.INT64
+            )
+            axes = draft.constant([axis + 1], "axes")
+            other = draft.op("ReduceSum", draft.op("Mul", others, hit), axes, keepdims=0)
+            own = draft.op("Add", draft.op("Mul", own, stride), other)
+        places, length = own, lengths[index].make()
+        stride = length if stride is None else draft.op("Mul", stride, length)
+    assert places is not None
+    return x, places
+
+
+def _along(draft: Draft, line: gs.Tensor, behind: int) -> gs.Tensor:
+    """A line along an axis with so many axes behind it."""
+    for _ in range(behind):
+        line = parts.unsqueeze(draft, line, 1)
+    return line
 
 
 def _bin_places(plane: list[int], bins: list[int]) -> list[Array]:

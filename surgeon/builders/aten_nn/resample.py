@@ -34,6 +34,7 @@ _KINDS = (
     ("lanczos", "lanczos"),
 )
 _RESIZED = frozenset({"float32", "float16"})
+_MIDDLE_OF_ONE = (1, 10)  # the release from which on an axis of one element is the others' middle
 _LONG = 4096  # elements of an axis whose nearest neighbours are compared
 
 
@@ -161,6 +162,8 @@ def _resampled(
         raise Refused("its output would be empty")
     if not any(axis.moves for axis in axes):
         return x
+    if kind in ("linear", "cubic") and not manner.corners:
+        _not_to_one(draft, axes)
     dtype = parts.numpy_dtype(draft, x)
     if _resizes(draft, dtype, axes, manner):
         return _resize(draft, x, lengths[:2], axes, manner)
@@ -175,6 +178,18 @@ def _resampled(
         else:
             raise Refused(f"no standard form interpolates {dtype.name}")
     return x
+
+
+def _not_to_one(draft: Draft, axes: list[Axis]) -> None:
+    """Raises Refused where an axis becomes one element of a PyTorch that took its first for it."""
+    for axis in axes:
+        to_one = axis.target.static == 1 and axis.source.static != 1
+        if to_one and draft.facts.model.is_before(*_MIDDLE_OF_ONE):
+            first = ".".join(map(str, _MIDDLE_OF_ONE))
+            raise Refused(
+                f"before PyTorch {first} a length of 1 was the first element, not the middle; "
+                "take it by a slice"
+            )
 
 
 def _kind(name: str) -> str:

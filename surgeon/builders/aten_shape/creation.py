@@ -29,7 +29,7 @@ def _fill(c: Call) -> gs.Tensor:
         given = c.tensor("fill_value")
         value = None if c.facts.array(given) is None else c.value("fill_value")
         fill = given if value is None else None
-        if like is None:
+        if like is None and not c.facts.model.is_before(1, 6):  # up to 1.5, single precision
             of_fill = c.facts.of(given).dtype
             integral = of_fill in INTEGERS
             dtype = TYPE.BOOL if of_fill == TYPE.BOOL else TYPE.INT64 if integral else TYPE.FLOAT

@@ -21,38 +21,21 @@ from surgeon.builders.aten_shape.indices import (
     place_of,
 )
 from surgeon.builders.aten_shape.slices import from_front
+from surgeon.builders.aten_shape.unflattened import mask_of_axes, side_by_side, without_ones
 from surgeon.facts.fact import same_dims
 from surgeon.facts.kinds import FLOATS
-from surgeon.links import maker_of
 from surgeon.rewrite import Refused
-
-_FLATTENING = ("Reshape", "Flatten", "reshape", "view", "flatten")
 
 
 def _index_put(c: Call) -> gs.Tensor:
     x, values = c.tensor(), c.cast(c.tensor("values"), c.dtype(c.tensor()))
     given = masks_of(c, c.args.tensors("indices"))
     if len(given) == 1 and given[0] is not None:
-        given = [_unflattened(c, x, given[0], values)]
+        given = [mask_of_axes(c, x, given[0], values)]
+    elif len(given) > 1:
+        given = [t and without_ones(c, x, t, at) for at, t in enumerate(given)]
+        given = side_by_side(c, x, given, values)
     return put_at(c, x, given, values, accumulate=bool(c.value("accumulate")))
-
-
-def _unflattened(c: Call, x: gs.Tensor, mask: gs.Tensor, values: gs.Tensor) -> gs.Tensor:
-    """The mask of several axes of `x` behind a flattened one.
-
-    PyTorch 1.5 to 1.8 flatten the indices of a write, masks too, but not what is written to. A mask
-    of one axis must be as long as that axis, so that a flattened one says nothing else, but where
-    its further axes are 1 each; there the rank of the values tells.
-    """
-    made = maker_of(mask)
-    if made is None or made.op not in _FLATTENING or c.facts.of(mask).rank != 1:
-        return mask
-    whole = made.inputs[0]
-    shape, sizes, lines = c.shape(whole), c.shape(x), c.shape(values)
-    if c.dtype(mask) not in MASKS or shape is None or sizes is None or lines is None:
-        return mask
-    fits = len(lines) <= len(sizes) - len(shape) + 1 and same_dims(shape, sizes[: len(shape)])
-    return c.cast(whole, TYPE.BOOL) if len(shape) > 1 and fits else mask
 
 
 def put_at(

@@ -48,7 +48,11 @@ def huber_loss(self: Array, target: Array, reduction: int, delta: float) -> Arra
 def kl_div(self: Array, target: Array, reduction: int, log_target: bool) -> Array:
     x, y, dtype = common(self, target)
     if log_target:
-        return reduced(np.exp(y) * (y - x), reduction, dtype)
+        shares = np.exp(y)
+        if dtype == np.float32:  # what has no number there has none in the sum
+            with np.errstate(over="ignore"):
+                shares = shares.astype(dtype).astype(y.dtype)
+        return reduced(shares * (y - x), reduction, dtype)
     return reduced(np.where(y == 0, 0.0, y * np.log(y)) - y * x, reduction, dtype)
 
 

@@ -19,7 +19,8 @@ from surgeon.reference.operators.shapes import axis_of
 
 def index_put(self: Array, indices: list[Array | None], values: Array, accumulate: bool) -> Array:
     out = self.copy()
-    keys = keys_of([_unfolded(self, index) for index in indices])
+    lines = _apart(self, _lines(self, indices), values) if len(indices) > 1 else indices
+    keys = keys_of([_unfolded(self, index) for index in lines])
     values = _at_places(values, out[keys].shape)
     if accumulate:
         np.add.at(out, keys, values.astype(self.dtype))
@@ -57,6 +58,45 @@ def _unfolded(self: Array, index: Array | None) -> Array | None:
     if index.size not in sizes:
         return index
     return index.reshape(self.shape[: sizes.index(index.size) + 1])
+
+
+def _lines(self: Array, indices: list[Array | None]) -> list[Array | None]:
+    """The indices; as PyTorch from 1.9 on writes them, a mask beside others has axes of 1 behind.
+
+    Where the data have such an axis, it may be what the mask covers.
+    """
+    told: list[Array | None] = []
+    for at, index in enumerate(indices):
+        mask = index is not None and index.dtype in (np.bool_, np.uint8)
+        if index is not None and mask and index.ndim > 1 and self.shape[at + 1 : at + 2] != (1,):
+            index = index.reshape(-1) if index.size == len(index) else index
+        told.append(index)
+    return told
+
+
+def _apart(self: Array, indices: list[Array | None], values: Array) -> list[Array | None]:
+    """The indices; as PyTorch 1.5 to 1.8 write them, lines of what broadcast to the values' axes.
+
+    Raises:
+        Unsuited: A line is as long as several of them.
+    """
+    given = [(at, index) for at, index in enumerate(indices) if index is not None]
+    room = values.ndim - self.ndim + len(given)
+    first = given[0][0] if given else 0
+    lines = all(i.ndim == 1 and i.dtype.kind == "i" for _, i in given)
+    joined = given and given[-1][0] - first == len(given) - 1
+    if not lines or not joined or room < 2 or len({i.size for _, i in given} - {1}) < 2:
+        return indices
+    axes, told = values.shape[first : first + room], list(indices)
+    for at, index in given:
+        alike = [axis for axis, size in enumerate(axes) if size == index.size]
+        if index.size == math.prod(axes):
+            told[at] = index.reshape(axes)
+        elif index.size != 1 and len(alike) != 1:
+            raise Unsuited("its indices do not say which of them belong together")
+        elif index.size != 1:
+            told[at] = np.expand_dims(index, [a for a in range(room) if a != alike[0]])
+    return told
 
 
 def _lined(function: Callable[..., Array]) -> Callable[..., Array]:
