@@ -15,7 +15,7 @@ from surgeon.report import Change
 from surgeon.rewrite import Draft
 
 RUNS = 40  # of the recipes, each with a check of the whole model
-SECONDS = 60.0  # of this process, for all of them
+SECONDS = 60.0  # for all of them, in the worker too
 _TURNS, _SINGLY = 5, 2  # sets at most; of these, sets of single places
 _FINE = 32  # the part of all places to which an end is found
 _MANY = 8  # places that are at fault together
@@ -76,7 +76,7 @@ class _Budget:
     @property
     def spent(self) -> bool:
         """Whether there is no further run."""
-        return self.runs < 0 or time.process_time() >= self.until
+        return self.runs < 0 or time.monotonic() >= self.until
 
 
 def find_culprits(
@@ -92,7 +92,7 @@ def find_culprits(
     Returns:
         The rewrites; None where the result fails without any.
     """
-    budget = _Budget(RUNS, time.process_time() + SECONDS)
+    budget = _Budget(RUNS, time.monotonic() + SECONDS)
     places = list(dict.fromkeys((c.recipe, c.rule, c.node) for c in changes))
     if fails(Kept(frozenset(), without=refused)):
         return None
@@ -138,7 +138,7 @@ def _from_an_end(
     """The first places, or the last, without which nothing fails: the fewer of both."""
 
     def found(ends: Sequence[Place]) -> Sequence[Place]:
-        budget = _Budget(RUNS, time.process_time() + SECONDS / 2)
+        budget = _Budget(RUNS, time.monotonic() + SECONDS / 2)
         low, high = 0, len(ends)
         while high - low > max(1, len(ends) // _FINE) and budget.spend():
             middle = (low + high) // 2
