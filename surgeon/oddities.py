@@ -9,6 +9,8 @@ from typing import NamedTuple
 import onnx
 from onnx import numpy_helper
 
+from surgeon import opsets
+from surgeon.importer import opset_of
 from surgeon.inferring import NotInferred, inferred
 from surgeon.nested import every_body, every_node
 
@@ -79,12 +81,14 @@ def _training(proto: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> int:
         values = [each.t for each in node.attribute if each.name == "value"]
         if node.op_type == "Constant" and any(map(_is_true, values)):
             true.update(node.output)
-    count = 0
+    count, opset = 0, opset_of(proto) or 0
     for node in nodes:
         if node.op_type == "Dropout":
             count += len(node.input) > 2 and node.input[2] in true
         elif node.op_type == "BatchNormalization":
-            count += any(a.name == "training_mode" and a.i for a in node.attribute)
+            count += any(a.name == "training_mode" and a.i for a in node.attribute) or (
+                opsets.trains_by_outputs(node.op_type, opset, node.output)
+            )
     return count
 
 

@@ -100,6 +100,7 @@ _IDLE = frozenset({"broadcast", "consumed_inputs", *_GONE})
 _WITHOUT_OLD_ATTRIBUTES = 9  # the first opset where no operator has one
 # Operators of another form before, whatever their attributes.
 _SINCE = {"Scan": 9, "Dropout": 7, "BatchNormalization": 7, "Tile": 6, "Cast": 6, "Concat": 4}
+_SAYS_THAT_IT_TRAINS = 14  # the first opset whose BatchNormalization has `training_mode`
 _BROADCASTING = 7  # the first opset that lines up shapes without being told to
 
 
@@ -117,7 +118,19 @@ class UnknownAttribute(Unavailable):
 
 def is_moved(op: str, opset: int) -> bool:
     """Whether nodes of a standard operator may need `raise_form`."""
+    if op == "BatchNormalization" and opset < _SAYS_THAT_IT_TRAINS:
+        return True
     return op in MOVED or op in CHANGED_MEANING or opset < _WITHOUT_OLD_ATTRIBUTES
+
+
+def trains_by_outputs(op: str, opset: int, outputs: Sequence[str]) -> bool:
+    """Whether a node trains because it gives more than one value.
+
+    So did BatchNormalization before it had an attribute for it: it takes the batch's own mean and
+    variance then, whether or not anything reads what it gives beside.
+    """
+    between = _SINCE["BatchNormalization"] <= opset < _SAYS_THAT_IT_TRAINS
+    return op == "BatchNormalization" and between and any(outputs[1:])
 
 
 def raise_form(
@@ -134,6 +147,8 @@ def raise_form(
     if opset < _WITHOUT_OLD_ATTRIBUTES and _is_old(node, opset):
         node.domain = LEGACY
         return
+    if trains_by_outputs(node.op, opset, [value.name for value in node.outputs]):
+        node.attrs["training_mode"] = 1
     changed = CHANGED_MEANING.get(node.op)
     if changed is not None and opset < changed:
         axis = node.attrs.get("axis", 1)

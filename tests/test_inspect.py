@@ -296,6 +296,15 @@ def test_training_mode_is_counted(tmp_path: Path) -> None:
     assert "3 nodes (Dropout, BatchNormalization) in training mode" in shown(model, tmp_path)
 
 
+def test_a_norm_of_old_trains_by_its_outputs(tmp_path: Path) -> None:
+    model = parsed("""g (float[n,2] x, float[2] s) => (float[n,2] y) {
+        e = BatchNormalization (x, s, s, s, s)
+        y, m, v, o, p = BatchNormalization (e, s, s, s, s) }""")
+    assert look(model, tmp_path).training == 0
+    model.opset_import[0].version = 13
+    assert look(model, tmp_path).training == 1
+
+
 def test_kernels_that_are_not_said_are_counted(tmp_path: Path) -> None:
     model = parsed("""g (float[n,1,5] x, float[1,1,3] w) => (float[n,1,1] y) {
         a = Conv <kernel_shape = [3]> (x, w)  y = Conv (a, w) }""")

@@ -100,3 +100,14 @@ def test_operands_that_are_left_out_at_the_end_leave() -> None:
     assert list(branches["then_branch"].node[0].input) == ["b"]
     assert list(nodes[3].input) == ["turns", ""], "both are needed, by what ONNX says"
     assert not surgeon.apply(result.model, "plain-attributes").model.changed
+
+
+def test_an_output_that_says_how_many_parts_there_are_stays() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 13]>
+        g (float[2,4] x) => (float[2,2] y) { a, b = Split <axis = 1> (x)  y = Exp (a) }
+    """)
+    model.graph.node[0].output[1] = ""
+    assert not has_such(model)
+    result = surgeon.apply(model, "plain-attributes", verify=False)
+    assert list(result.model.to_proto().graph.node[0].output) == ["a", ""]

@@ -18,6 +18,7 @@ from surgeon.builders.linear import FLOATS, bias_of, narrow, scaled_outputs
 from surgeon.builders.own_constants import one_a_channel, operand_behind, own_weight
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
+from surgeon.opsets import trains_by_outputs
 from surgeon.rewrite import Draft, Refused
 
 _ROW_VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})  # elements keep their order
@@ -377,7 +378,9 @@ def _constant(draft: Draft, tensor: gs.Tensor) -> Array:
 def statistics_of_channels(draft: Draft, match: Match) -> gs.Tensor:
     """A BatchNormalization of `spatial = 0`, whose statistics are of channels all the same."""
     node, facts = match.root, draft.facts
-    if node.attrs.get("spatial", 1) != 0 or facts.opset < _NOT_TRAINING:
+    named = [value.name for value in node.outputs]
+    trains = facts.opset < _NOT_TRAINING or trains_by_outputs(node.op, facts.opset, named)
+    if node.attrs.get("spatial", 1) != 0 or trains:
         raise Refused("it says of its statistics that they are of channels, or may train")
     if any(facts.of(tensor).rank != 1 for tensor in node.inputs[1:5]):
         raise Refused("its statistics are of more than channels")

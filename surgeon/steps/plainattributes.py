@@ -79,13 +79,20 @@ def _left_out(node: onnx.NodeProto) -> Iterator[tuple[Any, int]]:
     versions = _versions().get(node.op_type, ()) if node.domain in _STANDARD else ()
     if not versions:
         return
-    least = max(each.min_input for each in versions), max(each.min_output for each in versions)
+    least = max(each.min_input for each in versions), max(_kept_outputs(v, node) for v in versions)
     for names, needed in zip((node.input, node.output), least, strict=True):
         end = len(names)
         while end > needed and not names[end - 1]:
             end -= 1
         if end < len(names):
             yield names, end
+
+
+def _kept_outputs(version: Any, node: onnx.NodeProto) -> int:
+    """How many outputs have to be named: all, where their number says what each is, as in Split."""
+    if any(each.option == version.FormalParameterOption.Variadic for each in version.outputs):
+        return len(node.output)
+    return int(version.min_output)
 
 
 def _is_needless(attribute: onnx.AttributeProto, later: dict[str, Any]) -> bool:

@@ -171,11 +171,10 @@ def _attended(
     turned = c.permute(sides.key, [0, 1, 3, 2])
     scores = c.op("Mul", c.op("MatMul", sides.query, turned), scale)
     filler = float(node.attrs.get("mask_filter_value", -10000.0))
-    for summand in (
-        added,
-        None if mask is None else _padding(c, sides, mask, filler),
-        _causal(c, sides) if node.attrs.get("unidirectional") else None,
-    ):
+    hidden = None if mask is None else _padding(c, sides, mask, filler)
+    if node.attrs.get("unidirectional"):
+        hidden = _causal(c, sides, hidden)
+    for summand in (added, hidden):
         if summand is not None:
             scores = c.op("Add", scores, summand)
     y = c.op("MatMul", c.op("Softmax", scores, axis=3), sides.value)
@@ -216,8 +215,12 @@ def _halves(c: Bench, sides: _Sides) -> Sequence[tuple[Any, Any]]:
     return (0, batch), (batch, c.mul(batch, 2))
 
 
-def _causal(c: Bench, sides: _Sides) -> gs.Tensor:
-    """What is added to scores: the lowest number where a key stands behind the query."""
+def _causal(c: Bench, sides: _Sides, hidden: gs.Tensor | None) -> gs.Tensor:
+    """What is added to scores: the lowest number where a key stands behind the query.
+
+    It stands in place of what else hides the key: twice the lowest number would be infinite, and a
+    query that sees no key would tell those apart that are hidden twice.
+    """
     length, total = c.size(sides.query, 2), c.size(sides.key, 2)
     dtype = c.dtype(sides.query)
     rows, columns = c.count(length), c.count(total)
@@ -228,7 +231,7 @@ def _causal(c: Bench, sides: _Sides) -> gs.Tensor:
         rows = c.op("Add", rows, c.ints([before]))
     ahead = c.op("Less", c.unsqueeze(rows, [1]), columns)
     lowest = finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).min
-    return c.where(ahead, c.number(lowest, dtype), c.number(0, dtype))
+    return c.where(ahead, c.number(lowest, dtype), c.number(0, dtype) if hidden is None else hidden)
 
 
 def rotary_embedding(draft: Draft, match: Match) -> gs.Tensor:
