@@ -214,3 +214,18 @@ def test_a_fill_in_place_before_torch_1_5_names_no_dtype(kind: type[np.generic])
     assert_same(found, np.full((2, 3), 3, kind), "fill_ of torch 1.4")
     (made,) = Reference(model).run(feeds).values()
     assert_same(made, np.full((2, 3), 3, kind), "fill_ of torch 1.4 by the witness")
+
+
+def test_a_mean_over_ignored_targets_was_0_before_torch_1_11() -> None:
+    """Of no targets at all it was no number before too."""
+    x = -np.abs(X.reshape(-1, 4)[:5])
+    for targets, old in ((np.full(5, 2), 0), (np.array([0, 2, 1, 2, 3]), None), ([], np.nan)):
+        y = np.asarray(targets, np.int64)
+        model, feeds = model_of("nll_loss", [x[: len(y)], y, None, 1, 2])
+        kept = -x[: len(y)][np.arange(len(y)), y][y != 2]
+        now = kept.mean() if len(kept) else np.nan
+        for version, want in (("1.10", now if old is None else old), ("1.11", now)):
+            model.producer_name, model.producer_version = "pytorch", version
+            (made,) = Reference(model).run(feeds).values()
+            for got in (made, lowered(model, feeds)[0]):
+                assert_same(got, np.float32(want), f"nll_loss of torch {version}", 1e-6)

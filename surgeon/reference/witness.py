@@ -21,7 +21,13 @@ from surgeon.reference.arguments import (
     is_prim,
 )
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
-from surgeon.reference.operators.older import cosine, cut_quotient, last_place, without_keys
+from surgeon.reference.operators.older import (
+    cosine,
+    cut_quotient,
+    last_place,
+    without_keys,
+    zero_of_none,
+)
 from surgeon.reference.operators.precision import Array, Computed
 from surgeon.reference.operators.quantizing import Quantized, recognised
 from surgeon.reference.schema import Mismatch
@@ -95,6 +101,11 @@ _DISTANCES = frozenset({"pairwise_distance", "triplet_margin_loss"})
 _DISTANCES_ALONG_THE_LAST = (1, 10)
 _FIRST_OF_EQUALS = {"max": (1, 6), "min": (1, 6), "argmax": (1, 7), "argmin": (1, 7)}
 _EXTREME = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
+_LIKELIHOODS = frozenset({"nll_loss", "nll_loss2d", "nll_loss_forward", "nll_loss2d_forward"})
+_LIKELIHOOD = (
+    "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
+    "int ignore_index=-100) -> Tensor"
+)
 _COSINE = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor"
 
 
@@ -160,6 +171,9 @@ class OldMeanings:
         # of equals the last was given, as releases before these did (their own outputs)
         if self.release < _FIRST_OF_EQUALS.get(call.operator, (0, 0)):
             return _with_the_last(call, values, result)
+        # a mean over targets that are all ignored was 0 before 1.11 (its own outputs)
+        if call.operator in _LIKELIHOODS and self.release < (1, 11):
+            return zero_of_none(result, **fit((_LIKELIHOOD,), call, values)[1])
         # comparisons gave bytes before 1.2 (release notes of 1.2.0)
         if self.release < (1, 2) and isinstance(result, np.ndarray) and result.dtype == np.bool_:
             return result.astype(np.uint8)

@@ -60,3 +60,15 @@ def last_place(operator: str, self: Array, dim: int | None = None, keepdim: bool
     found = np.where(strange.any(along, keepdims=True), strange.argmax(along, keepdims=True), last)
     shape = [1] * self.ndim if dim is None and keepdim else found.shape
     return np.asarray(found.reshape(shape) if keepdim else found.squeeze(along))
+
+
+def zero_of_none(
+    result: Any, self: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int
+) -> Any:
+    """A likelihood, whose mean over targets of no weight in all is 0; of no targets it is none."""
+    kept = target != ignore_index
+    weights = np.ones(self.shape[1 if self.ndim > 1 else 0]) if weight is None else weight
+    if reduction != 1 or not target.size or (weights[np.where(kept, target, 0)] * kept).sum():
+        return result
+    first, *rest = result if isinstance(result, tuple) else (result,)
+    return (np.zeros_like(first), *rest) if rest else np.zeros_like(first)
