@@ -66,14 +66,20 @@ def unwritten_values(model: Model) -> list[str]:
     """Zeros that are cut, viewed or an output, and copies that are an output, as they were made.
 
     Of a file that PyTorch before 1.5 wrote; none of other files. Who wants zeros does not cut them,
-    and who copies a value means to write to it.
+    and who copies a value means to write to it. The exporter cuts those that `nn.GRU` and its like
+    of several layers begin with, if they are not given.
     """
     if not model.is_before(1, 5):
         return []
     found: list[str] = []
     for graph in _graphs(model.proto):
         outputs = {output.name for output in graph.output}
-        cut = {node.input[0] for node in graph.node if node.input and operator_name(node) in _CUTS}
+        begins = _states(graph)
+        cut = {
+            node.input[0]
+            for node in graph.node
+            if node.input and operator_name(node) in _CUTS and not begins.issuperset(node.output)
+        }
         for node in graph.node:
             operator = operator_name(node)
             if operator == "aten.clone":
@@ -84,6 +90,17 @@ def unwritten_values(model: Model) -> list[str]:
                 continue
             found += [name for name in node.output if name in suspects]
     return found
+
+
+def _states(graph: onnx.GraphProto) -> set[str]:
+    """What recurrent layers begin with, and no other node reads, nor the graph gives."""
+    begins: set[str] = set()
+    others = {output.name for output in graph.output}
+    for node in graph.node:
+        recurrent = node.op_type in ("RNN", "GRU", "LSTM") and not is_foreign(operator_name(node))
+        begins.update(node.input[5:7] if recurrent else ())
+        others.update([*node.input[:5], *node.input[7:]] if recurrent else node.input)
+    return begins - others
 
 
 def lost_lists(model: Model) -> list[str]:

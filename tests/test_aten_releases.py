@@ -172,3 +172,60 @@ def test_a_length_of_1_was_the_first_element_before_torch_1_10(mode: str) -> Non
         verdict = surgeon.apply(model, "aten").report.verdict
         assert verdict is not None
         assert verdict.status == "equivalent"
+
+
+@pytest.mark.parametrize("opset", [9, 11, 13])
+@pytest.mark.parametrize(
+    ("operator", "args", "first_in"),
+    [("argmax", [1, False], "1.7"), ("argmin", [None, True], "1.7"), ("max", [-1, True], "1.6")],
+)
+def test_the_place_of_an_extreme_was_the_last_of_equals(
+    operator: str, args: list[object], first_in: str, opset: int
+) -> None:
+    """But of what is no number the first, as now."""
+    nan = np.nan
+    rows = np.array([[3, 1, 3, 0], [0, 0, 3, 3], [1, 1, 1, 1]])
+    floats = np.array([[3, nan, 3, nan], [3, 0, 3, 0], [1, 2, 0, 0]], np.float32)
+    lines = 1 if operator != "argmin" else None
+    for x in (rows, rows.astype(np.float32), floats):
+        outputs = 2 if operator == "max" else 1
+        model, feeds = model_of(operator, [x, *args], opset=opset, outputs=outputs)
+        model.producer_name, model.producer_version = "pytorch", first_in
+        find = np.argmin if operator == "argmin" else np.argmax
+        first = find(x, lines)
+        assert_same(np.ravel(lowered(model, feeds)[-1]), np.ravel(first), f"{operator}, the first")
+        model.producer_version = "1.5"
+        flat = x.reshape(-1, x.size) if lines is None else x
+        last = flat.shape[1] - 1 - find(flat[:, ::-1], 1)
+        strange = np.isnan(flat)
+        last = np.where(strange.any(1), strange.argmax(1), last)
+        assert_same(np.ravel(lowered(model, feeds)[-1]), last, f"{operator}, the last")
+        (made, *_) = list(Reference(model).run(feeds).values())[::-1]
+        assert_same(np.ravel(made), last, f"{operator} of the witness")
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int64])
+def test_a_fill_in_place_before_torch_1_5_names_no_dtype(kind: type[np.generic]) -> None:
+    """Its third argument, 1, keeps the order of memory."""
+    model, feeds = model_of("full_like", [np.zeros((2, 3), kind), 3, 1])
+    model.producer_name, model.producer_version = "pytorch", "1.3"
+    fixed = surgeon.apply(model, "aten").model.to_proto()
+    (found,) = Reference(fixed).run(feeds).values()
+    assert_same(found, np.full((2, 3), 3, kind), "fill_ of torch 1.4")
+    (made,) = Reference(model).run(feeds).values()
+    assert_same(made, np.full((2, 3), 3, kind), "fill_ of torch 1.4 by the witness")
+
+
+def test_a_mean_over_ignored_targets_was_0_before_torch_1_11() -> None:
+    """Of no targets at all it was no number before too."""
+    x = -np.abs(X.reshape(-1, 4)[:5])
+    for targets, old in ((np.full(5, 2), 0), (np.array([0, 2, 1, 2, 3]), None), ([], np.nan)):
+        y = np.asarray(targets, np.int64)
+        model, feeds = model_of("nll_loss", [x[: len(y)], y, None, 1, 2])
+        kept = -x[: len(y)][np.arange(len(y)), y][y != 2]
+        now = kept.mean() if len(kept) else np.nan
+        for version, want in (("1.10", now if old is None else old), ("1.11", now)):
+            model.producer_name, model.producer_version = "pytorch", version
+            (made,) = Reference(model).run(feeds).values()
+            for got in (made, lowered(model, feeds)[0]):
+                assert_same(got, np.float32(want), f"nll_loss of torch {version}", 1e-6)

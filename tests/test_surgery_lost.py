@@ -79,6 +79,34 @@ def test_what_was_not_compared_because_of_it_is_not_said_to_be_unasked(tmp_path:
 
 
 @pytest.mark.parametrize(
+    ("state", "given", "asked"), [("h", "y", False), ("", "y", True), ("h", "c", True)]
+)
+def test_zeros_that_recurrent_layers_begin_with_are_cut_by_the_exporter(
+    state: str, given: str, asked: bool
+) -> None:
+    """`nn.GRU` of several layers, to which no state is given."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 0],
+            producer_name: "pytorch", producer_version: "1.4">
+        g (float[5,1,4] x) => (float {given})
+        <float[1,6,4] w = {{{", ".join(["0.1"] * 24)}}},
+         float[1,6,2] r = {{{", ".join(["0.2"] * 12)}}},
+         int64[3] s = {{2, 1, 2}}, int64[1] i = {{0}}, int64[1] j = {{1}}> {{
+            z = ConstantOfShape (s) h = Slice (z, i, j, i)
+            t, n = GRU <hidden_size = 2> (x, w, r, , , {state})
+            c = Add (h, n) y = org.pytorch.aten.relu ({"t" if state else "c"})
+        }}"""
+    )
+    if state and given == "y":
+        del model.graph.node[3]
+    if not asked:
+        surgeon.apply(model, "aten")
+        return
+    with pytest.raises(VerifyError, match="nothing is written to `z`, which was made to be"):
+        surgeon.apply(model, "aten")
+
+
+@pytest.mark.parametrize(
     ("axes", "channels", "asked"),
     [("0, 1, 2", 2, True), ("1, 2", 2, False), ("0, 1, 2", 1, False)],
 )

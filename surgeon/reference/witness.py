@@ -21,7 +21,13 @@ from surgeon.reference.arguments import (
     is_prim,
 )
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
-from surgeon.reference.operators.math_types import result_type
+from surgeon.reference.operators.older import (
+    cosine,
+    cut_quotient,
+    last_place,
+    without_keys,
+    zero_of_none,
+)
 from surgeon.reference.operators.precision import Array, Computed
 from surgeon.reference.operators.quantizing import Quantized, recognised
 from surgeon.reference.schema import Mismatch
@@ -93,6 +99,13 @@ def _with_numbers(call: Call, values: Sequence[Any]) -> Sequence[Any]:
 _CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
 _DISTANCES = frozenset({"pairwise_distance", "triplet_margin_loss"})
 _DISTANCES_ALONG_THE_LAST = (1, 10)
+_FIRST_OF_EQUALS = {"max": (1, 6), "min": (1, 6), "argmax": (1, 7), "argmin": (1, 7)}
+_EXTREME = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
+_LIKELIHOODS = frozenset({"nll_loss", "nll_loss2d", "nll_loss_forward", "nll_loss2d_forward"})
+_LIKELIHOOD = (
+    "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
+    "int ignore_index=-100) -> Tensor"
+)
 _COSINE = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor"
 
 
@@ -111,13 +124,16 @@ class OldMeanings:
         """As `Witness`."""
         cuts = self._divides_and_cuts(call, values)
         if cuts and all(isinstance(v, np.ndarray) and v.dtype.kind in "iu" for v in values[:2]):
-            return _cut_quotient(*values[:2])
+            return cut_quotient(*values[:2])
         # limits of integers became integers before 1.12 (torch.clamp, up to 1.11 and from 1.12 on)
         if call.operator in _CLAMPS and self.release < (1, 12) and values[0].dtype.kind in "iu":
             values = [values[0], *(_as_numbers_of(v, values[0]) for v in values[1:])]
         # what whole numbers filled was in single precision up to 1.5 (1.6 wants a dtype for it)
         if call.operator == "full" and self.release < (1, 6):
             values = [values[0], float(values[1]), *values[2:]]
+        # before 1.5 `x.fill_(v)` was a full_like whose third argument said how memory is laid out
+        if call.operator == "full_like" and self.release < (1, 5) and len(values) == 3:
+            values = values[:2]
         # the distance was along axis 1, of which there is one more in batches of matrices
         # (documentation of torch.nn.functional.pairwise_distance, up to 1.9 and from 1.10 on)
         if call.operator in _DISTANCES and self.release < _DISTANCES_ALONG_THE_LAST:
@@ -151,12 +167,18 @@ class OldMeanings:
         """A result as the file's release would have given it."""
         # each norm is at least eps since 1.12, and their product was before (release notes of 1.12)
         if call.operator == "cosine_similarity" and self.release < (1, 12):
-            return _cosine(**fit((_COSINE,), call, values)[1]).astype(result.dtype)
+            return cosine(**fit((_COSINE,), call, values)[1]).astype(result.dtype)
+        # of equals the last was given, as releases before these did (their own outputs)
+        if self.release < _FIRST_OF_EQUALS.get(call.operator, (0, 0)):
+            return _with_the_last(call, values, result)
+        # a mean over targets that are all ignored was 0 before 1.11 (its own outputs)
+        if call.operator in _LIKELIHOODS and self.release < (1, 11):
+            return zero_of_none(result, **fit((_LIKELIHOOD,), call, values)[1])
         # comparisons gave bytes before 1.2 (release notes of 1.2.0)
         if self.release < (1, 2) and isinstance(result, np.ndarray) and result.dtype == np.bool_:
             return result.astype(np.uint8)
         if call.operator == "scaled_dot_product_attention" and self.release < (2, 5):
-            return _without_keys(result, values[3] if len(values) > 3 else None)
+            return without_keys(result, values[3] if len(values) > 3 else None)
         return result
 
     def _along_one(self, call: Call, values: Sequence[Any], where: str) -> Any:
@@ -166,45 +188,17 @@ class OldMeanings:
         return np.moveaxis(result, -1, 1) if result.ndim == np.ndim(values[0]) > 2 else result
 
 
-def _cut_quotient(first: Any, second: Any) -> Any:
-    """The quotient of integers, rounded to zero.
-
-    Raises:
-        Unsuited: One is divided by zero.
-    """
-    if not second.all():
-        raise Unsuited("integers are divided by zero")
-    dtype = result_type(first, second)
-    wide = (v.astype(np.int64) for v in (first, second))  # the least number has no magnitude
-    first, second = np.broadcast_arrays(*wide)
-    quotient = np.abs(first) // np.abs(second)
-    quotient = np.where((first < 0) == (second < 0), quotient, -quotient)
-    return np.asarray(quotient, dtype)
+def _with_the_last(call: Call, values: Sequence[Any], result: Any) -> Any:
+    """The place of the largest or smallest, alone or behind it, as the last of equals."""
+    if call.operator in ("max", "min") and not isinstance(result, tuple):
+        return result
+    place = last_place(call.operator, **fit((_EXTREME,), call, values)[1])
+    return (result[0], place) if isinstance(result, tuple) else place
 
 
 def _as_numbers_of(limit: Any, like: Any) -> Any:
     """A number in the dtype of an array; what is no number stays."""
     return limit if limit is None or np.ndim(limit) else np.asarray(limit).astype(like.dtype)
-
-
-def _cosine(x1: Any, x2: Any, dim: int, eps: float) -> Any:
-    """The product of both norms is at least eps (documentation of 1.11)."""
-    first, second = (np.asarray(x, np.float64) for x in np.broadcast_arrays(x1, x2))
-    norms = np.linalg.norm(np.atleast_1d(first), axis=dim) * np.linalg.norm(
-        np.atleast_1d(second), axis=dim
-    )
-    return np.asarray(np.atleast_1d(first * second).sum(dim) / np.maximum(norms, eps))
-
-
-def _without_keys(result: Any, mask: Any) -> Any:
-    """Attention as before 2.5: NaN for a query of which every key is masked."""
-    if mask is None:
-        return result
-    kept = mask if mask.dtype == np.bool_ else mask > -np.inf
-    empty = ~kept.any(-1)
-    found = np.array(result)
-    found[np.broadcast_to(empty, found.shape[:-1])] = np.nan
-    return found
 
 
 _EXACT = frozenset(

@@ -15,6 +15,8 @@ from surgeon.builders.bench import Bench, Size
 from surgeon.facts.kinds import FLOATS
 from surgeon.rewrite import Refused
 
+_NO_NUMBER_OF_NONE = (1, 11)  # the release from which on a mean of nothing named is none
+
 
 class _Named(NamedTuple):
     """Which class counts at each place, [N, C, ...]: true or false, and with its weight."""
@@ -81,14 +83,23 @@ def _named(work: Work, x: gs.Tensor, target: gs.Tensor) -> _Named:
 
 
 def _over(work: Work, per_place: gs.Tensor, weights: gs.Tensor) -> gs.Tensor:
-    """What each place costs, reduced; a mean is by the weights of what was named."""
+    """What each place costs, reduced; a mean is by the weights of what was named.
+
+    Where those are 0 in all, it was 0 in older releases, but of no elements no number, as now.
+    """
     kind = work.constant_of("reduction", MEAN)
     if kind == NONE:
         return per_place
     total = reduce(work, "ReduceSum", per_place, None, keepdim=False)
     if kind == SUM:
         return total
-    return work.op("Div", total, reduce(work, "ReduceSum", weights, None, keepdim=False))
+    named = reduce(work, "ReduceSum", weights, None, keepdim=False)
+    mean = work.op("Div", total, named)
+    if not work.facts.model.is_before(*_NO_NUMBER_OF_NONE):
+        return mean
+    some = work.less(work.number(0, INT64), work.draft.op("Size", per_place))
+    none = work.op("And", some, work.equal(named, work.number(0, work.dtype(named))))
+    return work.where(none, total, mean)
 
 
 def _likelihood(work: Work, x: gs.Tensor, named: _Named) -> gs.Tensor:

@@ -10,13 +10,13 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math.activations import axis_of
 from surgeon.builders.aten_math.comparison import extreme_of_two
+from surgeon.builders.aten_math.extreme_places import index_of_extreme
 from surgeon.builders.aten_math.functions import log_add
 from surgeon.builders.aten_math.reductions import (
     carry_nan,
     chooses,
     extreme,
     flattened,
-    index_of_extreme,
     keeps,
     reduce,
 )

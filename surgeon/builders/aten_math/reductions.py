@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon.builders.aten_math.activations import axis_of
 from surgeon.builders.aten_math.comparison import truth
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT32, INT64, NARROW, UINT8, Work
 from surgeon.builders.bench import Bench, Size
@@ -167,33 +166,6 @@ def aminmax(work: Work) -> tuple[gs.Tensor, gs.Tensor]:
     dims = dims_of(work, x)
     least = extreme(work, x, "ReduceMin", dims, keeps(work))
     return least, extreme(work, x, "ReduceMax", dims, keeps(work))
-
-
-def index_of_extreme(
-    work: Work, x: gs.Tensor, operator: str, axis: int, *, keepdim: bool
-) -> gs.Tensor:
-    """`ArgMax` or `ArgMin`, the first of equals; NaN counts as the extreme."""
-    dtype = work.dtype(x)
-    if work.rank(x) == 0:
-        return work.draft.constant(np.asarray(0, np.int64))
-    if dtype in FLOATS:
-        x = work.where(work.is_nan(x), np.inf if operator == "ArgMax" else -np.inf, x)
-    elif dtype in NARROW or dtype == BOOL:
-        x = work.cast(x, INT32)
-    return work.op(operator, x, axis=axis, keepdims=int(keepdim))
-
-
-def argmax(work: Work) -> gs.Tensor:
-    """`argmax` and `argmin`; without a dim over the flattened input."""
-    x = work.args.tensor("self")
-    operator = "ArgMax" if work.name == "argmax" else "ArgMin"
-    if work.args.value("dim") is not None:
-        return index_of_extreme(work, x, operator, axis_of(work, x), keepdim=keeps(work))
-    flat = flattened(work, x)
-    if not keeps(work):
-        return index_of_extreme(work, flat, operator, 0, keepdim=False)
-    found = index_of_extreme(work, flat, operator, 0, keepdim=True)
-    return work.draft.op("Reshape", found, work.axes([1] * work.rank(x)))
 
 
 def flattened(work: Work, x: gs.Tensor) -> gs.Tensor:
@@ -380,7 +352,6 @@ FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **dict.fromkeys(("sum", "nansum", "prod"), summed),
     **dict.fromkeys(("mean", "nanmean"), mean),
     **dict.fromkeys(("amax", "amin"), amax),
-    **dict.fromkeys(("argmax", "argmin"), argmax),
     **dict.fromkeys(("any", "all"), quantified),
     "count_nonzero": count_nonzero,
     **dict.fromkeys(("var", "std"), variance),

@@ -33,7 +33,7 @@ def _fill(c: Call) -> gs.Tensor:
             of_fill = c.facts.of(given).dtype
             integral = of_fill in INTEGERS
             dtype = TYPE.BOOL if of_fill == TYPE.BOOL else TYPE.INT64 if integral else TYPE.FLOAT
-    dtype = c.wanted_dtype(dtype)
+    dtype = dtype if _names_no_dtype(c) else c.wanted_dtype(dtype)
     if not dtype:
         assert like is not None
         dtype = c.dtype(like)
@@ -43,6 +43,11 @@ def _fill(c: Call) -> gs.Tensor:
         return c.op("Expand", scalar, sizes)
     numpy = onnx.helper.tensor_dtype_to_np_dtype(dtype)
     return c.op("ConstantOfShape", sizes, value=np.asarray([value]).astype(numpy))
+
+
+def _names_no_dtype(c: Call) -> bool:
+    """Whether what follows the number is how memory is laid out, as `x.fill_(v)` before 1.5."""
+    return c.node.op == "full_like" and len(c.node.inputs) == 3 and c.facts.model.is_before(1, 5)
 
 
 def _sizes(c: Call) -> gs.Tensor:

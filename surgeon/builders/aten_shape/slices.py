@@ -10,6 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.aten_shape.call import LARGEST, TYPE, Call, Size
+from surgeon.builders.bench import Bench
 from surgeon.builders.contraction import diagonal
 from surgeon.rewrite import Refused
 
@@ -109,7 +110,7 @@ def _narrow(c: Call) -> gs.Tensor:
     return c.slice(x, axis, start, c.add(start, length))
 
 
-def reverse(c: Call, x: gs.Tensor, axes: Sequence[int]) -> gs.Tensor:
+def reverse(c: Bench, x: gs.Tensor, axes: Sequence[int]) -> gs.Tensor:
     """With the elements of these axes in reverse order."""
     if not axes:
         return x
