@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import parser
+from packaging.version import Version
 
 import surgeon
 from surgeon.runtime import NotRunnable, RunFailed, Session
@@ -79,3 +81,19 @@ def test_levels_have_the_type_that_is_asked_for_and_not_their_scale_s() -> None:
     after = result.model.to_proto()
     assert [node.op_type for node in after.graph.node] == ["Cast", "Mul", "Mul"]
     assert {t.data_type for t in after.graph.initializer} == {onnx.TensorProto.FLOAT}
+
+
+@pytest.mark.skipif(
+    Version(onnxruntime.__version__) < Version("1.32"), reason="it divides halves otherwise"
+)
+@pytest.mark.parametrize(("levels", "step"), [("uint8", 11878), ("uint16", 5145)])
+def test_halves_are_divided_in_float32_below_opset_23(levels: str, step: int) -> None:
+    """By steps that are no powers of two, where halves give other levels."""
+    model = parser.parse_model(f"""<ir_version: 10, opset_import: ["": 21]>
+        g (float16[N,64] x) => ({levels}[N,64] q) <float16 s = {{{step}}}, {levels} z = {{3}}> {{
+            q = QuantizeLinear (x, s, z)
+        }}""")
+    report = surgeon.apply(model, "qdq-to-floats", allow="approximate").report
+    assert report.fired == {"qdq-to-floats/rounded-to-levels": 1}
+    assert report.verdict is not None
+    assert report.verdict.status == "equivalent"
