@@ -84,16 +84,37 @@ def test_levels_have_the_type_that_is_asked_for_and_not_their_scale_s() -> None:
 
 
 @pytest.mark.skipif(
-    Version(onnxruntime.__version__) < Version("1.32"), reason="it divides halves otherwise"
+    Version(onnxruntime.__version__) < Version("1.32"), reason="it rounds halves otherwise"
 )
-@pytest.mark.parametrize(("levels", "step"), [("uint8", 11878), ("uint16", 5145)])
-def test_halves_are_divided_in_float32_below_opset_23(levels: str, step: int) -> None:
-    """By steps that are no powers of two, where halves give other levels."""
-    model = parser.parse_model(f"""<ir_version: 10, opset_import: ["": 21]>
-        g (float16[N,64] x) => ({levels}[N,64] q) <float16 s = {{{step}}}, {levels} z = {{3}}> {{
-            q = QuantizeLinear (x, s, z)
-        }}""")
-    report = surgeon.apply(model, "qdq-to-floats", allow="approximate").report
-    assert report.fired == {"qdq-to-floats/rounded-to-levels": 1}
-    assert report.verdict is not None
-    assert report.verdict.status == "equivalent"
+class TestHalvesInLevels:
+    """By steps that are no powers of two, where halves and float32 give other levels."""
+
+    @pytest.mark.parametrize(("levels", "step"), [("uint8", 11878), ("uint16", 5145)])
+    def test_they_are_divided_in_float32_below_opset_23(self, levels: str, step: int) -> None:
+        text = f"""(float16[N,64] x) => ({levels}[N,64] q)
+            <float16 s = {{{step}}}, {levels} z = {{3}}> {{ q = QuantizeLinear (x, s, z) }}"""
+        self.check(21, text, "qdq-to-floats", {"qdq-to-floats/rounded-to-levels": 1})
+
+    def test_from_then_on_in_halves_or_in_what_precision_says(self) -> None:
+        text = """(float16[N,64] x, float[N,64] w) => (uint8[N,64] p, uint8[N,64] q, uint8[N,64] r)
+            <float16 s = {11878}, float t = {0.1}, uint8 z = {3}> {
+            p = QuantizeLinear (x, s, z)
+            q = QuantizeLinear <precision = 10> (w, t, z)
+            r = QuantizeLinear <precision = 1> (x, s, z) }"""
+        self.check(23, text, "qdq-to-floats", {"qdq-to-floats/rounded-to-levels": 3})
+
+    def test_onnxruntime_s_own_says_float32_from_then_on(self) -> None:
+        text = """(float16[N,64] x) => (uint8[N,64] y) <float16 s = {11878}, uint8 z = {3}> {
+            y = com.microsoft.QuantizeLinear (x, s, z) }"""
+        made = self.check(23, text, "contrib", {"contrib/quantize-linear": 1})
+        (node,) = made.graph.node
+        assert (node.domain, node.attribute[0].name, node.attribute[0].i) == ("", "precision", 1)
+
+    @staticmethod
+    def check(opset: int, text: str, recipe: str, fired: dict[str, int]) -> onnx.ModelProto:
+        head = f'<ir_version: 10, opset_import: ["": {opset}, "com.microsoft": 1]> g '
+        found = surgeon.apply(parser.parse_model(head + text), recipe, allow="approximate")
+        assert found.report.fired == fired
+        assert found.report.verdict is not None
+        assert found.report.verdict.status == "equivalent"
+        return found.model.to_proto()
