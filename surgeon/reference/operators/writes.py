@@ -95,7 +95,7 @@ def _apart(self: Array, indices: list[Array | None], values: Array) -> list[Arra
         elif index.size != 1 and len(alike) != 1:
             raise Unsuited("its indices do not say which of them belong together")
         elif index.size != 1:
-            told[at] = np.expand_dims(index, [a for a in range(room) if a != alike[0]])
+            told[at] = np.expand_dims(index, tuple(a for a in range(room) if a != alike[0]))
     return told
 
 
