@@ -25,6 +25,7 @@ from surgeon.weights import weights_of
 if TYPE_CHECKING:
     from surgeon.verify import Verdict
     from surgeon.verify.given import Given
+    from surgeon.verify.verdict import Comparison as Compared
 
 
 class Comparison:
@@ -97,19 +98,25 @@ class Comparison:
         self,
         work: Operation,
         progress: Callable[[str], None] | None,
-        at: dict[str, Any] | None = None,
+        at: Compared | None = None,
     ) -> Verdict:
-        """What the comparison finds of a result; `at`: at these seeds and sizes alone."""
+        """What the comparison finds of a result; `at`: on the drawn inputs of this one alone."""
         from surgeon.isolation import lightened
         from surgeon.verify import verify
 
         custom: frozenset[str] = frozenset().union(*(recipe.custom for recipe in work.recipes))
         proto, initializers = work.model.written()
         light, folder = lightened(proto, self.original.folder, initializers)
+        told = dict(self._told)
+        if at is not None:
+            sizes = {
+                dim: (size,) for dim, size in at.sizes.items()
+            }  # a dim tied to another has none
+            told |= {"seeds": (at.seed,), "sizes": {**(told["sizes"] or {}), **sizes}}
         found = verify(
             self.original.proto,
             work.handed.put_back(light),
-            **(self._told | (at or {})),
+            **told,
             folder_original=self.original.folder,
             folder_result=folder,
             custom=custom,
@@ -148,12 +155,6 @@ class Comparison:
         if not why or (unknown and all(is_declared(name, custom) for name in unknown)):
             return ""
         return why
-
-    @property
-    def tied(self) -> dict[str, str]:
-        """By dim name, the dim of the same size, as the user says."""
-        sizes: Mapping[str, Any] = self._told["sizes"] or {}
-        return {dim: other for dim, other in sizes.items() if isinstance(other, str)}
 
     def culprits(self, work: Operation, verdict: Verdict) -> frozenset[Place]:
         """The rewrites with which the result differs; none where they cannot be told."""
@@ -196,14 +197,14 @@ class _Failing:
 
     def __init__(self, beside: Comparison, work: Operation, verdict: Verdict) -> None:
         self._beside, self._work, self._status = beside, work, verdict.status
-        self._at: dict[str, Any] = {}
+        self._at: Compared | None = None
         self._look_where(work, verdict)
 
     def __call__(self, kept: Kept, *, anywhere: bool = False) -> bool:
         work = self._work.again(kept, check=False)
         if not work.changed:
             return False
-        found = self._beside.verdict(work, None, {} if anywhere else self._at)
+        found = self._beside.verdict(work, None, None if anywhere else self._at)
         if found.status != self._status:
             return False
         if anywhere:
@@ -213,13 +214,10 @@ class _Failing:
     def _look_where(self, work: Operation, verdict: Verdict) -> None:
         """Look from now on where this result differs, if it does when only that is looked at."""
         bad = next((c for c in verdict.comparisons if not c.agrees), None)
-        self._at = {}
-        if bad is None or bad.seed < 0:
-            return
-        sizes = {dim: (size,) for dim, size in bad.sizes.items()}
-        at: dict[str, Any] = {"seeds": (bad.seed,), "sizes": sizes | self._beside.tied}
-        if self._beside.verdict(work, None, at).status == self._status:
-            self._at = at
+        self._at = None
+        if bad is not None and bad.seed >= 0:
+            found = self._beside.verdict(work, None, bad)
+            self._at = bad if found.status == self._status else None
 
 
 def unbounded(work: Operation) -> list[str]:

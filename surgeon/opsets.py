@@ -101,7 +101,8 @@ _WITHOUT_OLD_ATTRIBUTES = 9  # the first opset where no operator has one
 # Operators of another form before, whatever their attributes.
 _SINCE = {"Scan": 9, "Dropout": 7, "BatchNormalization": 7, "Tile": 6, "Cast": 6, "Concat": 4}
 _SAYS_THAT_IT_TRAINS = 14  # the first opset whose BatchNormalization has `training_mode`
-_BROADCASTING = 7  # the first opset that lines up shapes without being told to
+PRECISION = 23  # the opset from which QuantizeLinear divides in the type of its scale
+BROADCASTING = 7  # the first opset that lines up shapes without being told to
 
 
 class Unavailable(Exception):
@@ -195,7 +196,7 @@ def _is_old(node: gs.Node, opset: int) -> bool:
         return False
     if opset < _SINCE.get(node.op, 1) and node.attrs.get("is_test") != 1:
         return True
-    if opset < _BROADCASTING and node.op == "PRelu" and not _has_one_slope(node):
+    if opset < BROADCASTING and node.op == "PRelu" and not _has_one_slope(node):
         return True
     known = {*newest.attributes, *(move.attribute for move in MOVED.get(node.op, ()))}
     old = [key for key in node.attrs if key in _IDLE and key not in known]
@@ -239,7 +240,7 @@ def emit(
         if not first:
             raise Unknown(f"`{op}` is no standard operator")
         raise Unavailable(f"`{op}` needs opset {first}")
-    formed = _BROADCASTING if "broadcast" in own.attributes else _SINCE.get(op, 1)
+    formed = BROADCASTING if "broadcast" in own.attributes else _SINCE.get(op, 1)
     if opset < formed:
         raise Unavailable(f"`{op}` as it is now needs opset {formed}")
     changed = CHANGED_MEANING.get(op)

@@ -7,10 +7,10 @@ import onnx_graphsurgeon as gs
 from surgeon.builders.bench import TYPE, Bench, operand
 from surgeon.facts.kinds import HALVES
 from surgeon.match import Match
+from surgeon.opsets import PRECISION
 from surgeon.rewrite import Draft, Refused
 
 _FLOAT = int(TYPE.FLOAT)
-PRECISION = 23  # the opset from which QuantizeLinear may divide in another type than float32
 _PER_AXIS = 13  # the opset from which scales may stand along an axis
 
 

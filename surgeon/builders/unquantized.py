@@ -12,9 +12,9 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
 from surgeon.builders.bench import TYPE, Bench, operand
-from surgeon.builders.pairs import PRECISION
 from surgeon.facts.kinds import HALVES
 from surgeon.match import Match
+from surgeon.opsets import PRECISION
 from surgeon.rewrite import Draft, Refused
 
 _ENDS: dict[int, tuple[int, int]] = {

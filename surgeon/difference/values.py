@@ -11,7 +11,7 @@ import onnx
 from surgeon.difference.parts import Part
 from surgeon.difference.texts import Tensor, apart, tensor_said
 from surgeon.errors import ModelError
-from surgeon.model import array_of
+from surgeon.tensors import array_of
 
 _AT_ONCE = 1 << 22  # elements compared at once
 

@@ -19,7 +19,7 @@ from surgeon.facts.kinds import HALVES
 from surgeon.importer import opset_of
 from surgeon.inferring import NotInferred, inferred
 from surgeon.nested import bodies, every_node, functions_left
-from surgeon.opsets import MOVED, STANDARD, Moved
+from surgeon.opsets import MOVED, PRECISION, STANDARD, Moved
 from surgeon.standard import first_opset, schema
 from surgeon.steps.irversion import least_ir_version
 from surgeon.steps.lowered import FORMS, Dims, Not, Where
@@ -43,7 +43,6 @@ _MODES = {b"linear": b"bilinear", b"cubic": b"bicubic"}  # of GridSample, before
 
 _DFT_AXIS = Moved("axis", 2, 20, scalar=True)
 _LAST_AXIS = -2  # of a DFT that names none, from opset 20 on
-_PRECISION = 23  # the opset from which QuantizeLinear divides in the type of its scale
 _FLOORED = 28  # the opset from which a Mod that is not C's takes floats
 
 
@@ -75,7 +74,7 @@ def lower_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
         _lower(lowered.graph, before, at, fed=set(_fed(proto)))
         _add(lowered, at.added)
         nodes = every_node(proto.graph.node)
-        if before >= _PRECISION > opset and any(n.op_type == "QuantizeLinear" for n in nodes):
+        if before >= PRECISION > opset and any(n.op_type == "QuantizeLinear" for n in nodes):
             _check_quotients(inferred(proto).graph, {})
         if before >= _FLOORED > opset:
             _check_remainders(inferred(proto).graph)
@@ -158,7 +157,7 @@ def _check_quotients(graph: onnx.GraphProto, outer: Mapping[str, int]) -> None:
             continue
         told = next((each.i for each in node.attribute if each.name == "precision"), 0)
         if (told or kinds.get(node.input[1], 0)) in HALVES:
-            raise Not(f"QuantizeLinear divides in halves from opset {_PRECISION} on")
+            raise Not(f"QuantizeLinear divides in halves from opset {PRECISION} on")
 
 
 def _fed(proto: onnx.ModelProto) -> Iterator[str]:

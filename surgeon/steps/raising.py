@@ -20,7 +20,7 @@ from surgeon.nested import (
     every_node,
     functions_left,
 )
-from surgeon.opsets import STANDARD
+from surgeon.opsets import BROADCASTING, PRECISION, STANDARD
 from surgeon.spelling import is_foreign, operator_name
 from surgeon.standard import first_opset
 from surgeon.steps.unread import without_inputs
@@ -28,9 +28,7 @@ from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 # The opset from which Resize says which coordinates it means, and Clip and Pad have operands.
 _COORDINATES = 11
-_BROADCASTING = 7  # the opset from which slopes of a PRelu line up with the last axes
 _MASKS = 12  # the opset from which the mask of a Dropout says what is kept
-_PRECISION = 23  # the opset from which QuantizeLinear divides in the type of its scale
 _ONE_AXIS = 13  # the opset from which Hardmax is along one axis, and not along it and all behind
 # Operators that mean something else from an opset on, what they meant, and what helps.
 _OTHERWISE: Mapping[str, tuple[int, str, str]] = {
@@ -90,9 +88,9 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
         _check_hardmax(proto, kinds or _kinds(proto), opset)
     if before < _MASKS <= opset:
         _check_masks(proto, opset)
-    if before < _BROADCASTING <= opset and _has(proto, "PRelu"):
+    if before < BROADCASTING <= opset and _has(proto, "PRelu"):
         proto = _with_slopes_of_channels(proto, kinds or _kinds(proto), opset)
-    divided = before < _PRECISION <= opset and _has(proto, "QuantizeLinear")
+    divided = before < PRECISION <= opset and _has(proto, "QuantizeLinear")
     try:
         raised = converted(_unlisted(proto), opset)
     except NotConverted as error:

@@ -109,7 +109,7 @@ class Piece:
             text = f"{number(tensor.name)}:{known}"
             digest.update(text.encode())
         counted = [name in self.counts for name in symbols]
-        spread = [(list(symbols).index(name), sized(to)) for name, to in self.broadcast.items()]
+        spread = [(str(symbols[name]), sized(to)) for name, to in self.broadcast.items()]
         asked = [sized(two) for two in (*self.joined, *self.laid)]
         windows = [(sized([length]), least) for length, least in self.windows]
         digest.update(f"{counted}{sorted(spread)}{asked}{windows}".encode())

@@ -9,12 +9,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.bench import Bench
 from surgeon.builders.ml.columns import computed_in, listed, plane
-from surgeon.builders.ml.labels import (
-    chosen_label,
-    count_of_labels,
-    targets_of,
-    transformed,
-)
+from surgeon.builders.ml.labels import chosen_label, count_of_labels, targets_of, transformed
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
