@@ -13,11 +13,10 @@ from surgeon.chance import RANDOM
 from surgeon.declared import length_of
 from surgeon.fitting import spelled_out, spelling_recipes, waiting_rules
 from surgeon.helpful import recipes_for
-from surgeon.importer import opset_of
 from surgeon.nested import bodies
-from surgeon.opsets import STANDARD
 from surgeon.recipe import bundled
 from surgeon.spelling import is_foreign, operator_name
+from surgeon.standard import STANDARD, opset_of
 from surgeon.targets import Fit, Refused, Target, measured
 
 _MEASURES = frozenset({"Shape", "Size"})

@@ -9,10 +9,10 @@ from functools import cache
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
 from surgeon.expressions import Unknown
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
+from surgeon.standard import STANDARD
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class CapturedValue:
 
 def _operator_name(node: gs.Node) -> str:
     """An operator as patterns spell it."""
-    return node.op if (node.domain or "") in opsets.STANDARD else f"{node.domain}.{node.op}"
+    return node.op if (node.domain or "") in STANDARD else f"{node.domain}.{node.op}"
 
 
 @cache

@@ -13,13 +13,14 @@ from typing import Any
 
 import onnx
 
-from surgeon import dims, opsets
+from surgeon import dims
 from surgeon.declared import length_of, tensor_of
 from surgeon.dims import Dim, Expr
 from surgeon.facts import Fact, Facts
 from surgeon.links import bodies, current
 from surgeon.model import Model
 from surgeon.sizenames import renamed
+from surgeon.standard import STANDARD
 
 _UNTOLD = dims.symbol("")  # a size without a name
 _CUTS_KEEP = 10  # the opset whose Slice onnx infers so
@@ -73,7 +74,7 @@ def state_cuts(model: Model, facts: Facts) -> None:
         said = {value.name for value in (*origin.value_info, *origin.output)}
         stated = []
         for node in graph.nodes:
-            if node.op != "Slice" or (node.domain or "") not in opsets.STANDARD:
+            if node.op != "Slice" or (node.domain or "") not in STANDARD:
                 continue
             before, after = (facts.of(current(t)) for t in (node.inputs[0], node.outputs[0]))
             name = node.outputs[0].name

@@ -9,6 +9,7 @@ import onnx
 
 from surgeon.declared import length_of
 from surgeon.nested import every_node
+from surgeon.standard import STANDARD
 
 _MOST = 16  # numbers of an input that is a setting and no data
 _PLACES = {  # operands that are no data, from the first to the last
@@ -53,7 +54,7 @@ def deciding(proto: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def _decided_by(node: onnx.NodeProto) -> Iterator[str]:
-    if node.domain in ("", "ai.onnx") and node.op_type in _PLACES:
+    if node.domain in STANDARD and node.op_type in _PLACES:
         first, last = _PLACES[node.op_type]
         yield from node.input[first:last]
 

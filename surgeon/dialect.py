@@ -31,6 +31,7 @@ from surgeon.spelling import (
     named_operator,
     names_operator,
 )
+from surgeon.standard import STANDARD
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _AttributeRef = gs.Node.AttributeRef
@@ -95,14 +96,14 @@ def normalise(
         node.attrs = {**rest, **told}
         _to_aten(node, named_operator(operator), overload, is_output)
     elif (domain in ATEN_DOMAINS and "overload" not in node.attrs) or (
-        domain in opsets.STANDARD and node.op == LOST_WRITE
+        domain in STANDARD and node.op == LOST_WRITE
     ):
         _to_aten(node, node.op, "", is_output)
     elif domain in PRIM_DOMAINS:
         node.domain = PRIM
     elif domain in _FORMER:
         node.domain = _FORMER[domain]
-    elif domain in opsets.STANDARD:
+    elif domain in STANDARD:
         for value in node.attrs.values():
             if isinstance(value, _AttributeRef):
                 node.domain = opsets.LEGACY  # the caller decides what it means
@@ -165,7 +166,7 @@ def _has_read(node: gs.Node, writer: gs.Node) -> bool:
 
     In a body nothing does: in the turn of a Loop that follows it reads what was written.
     """
-    anew = (node.domain or "") in opsets.STANDARD and node.op in _ANEW
+    anew = (node.domain or "") in STANDARD and node.op in _ANEW
     return anew and bool(node.__dict__.get(PASSED)) and node.home is writer.home
 
 

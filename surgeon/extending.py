@@ -15,15 +15,14 @@ from surgeon.changing import changed
 from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError, SurgeonError, few
 from surgeon.extension import BEHIND, IN_FRONT, Extension, is_other, parse_extension, type_of
-from surgeon.importer import opset_of
 from surgeon.inferring import NotInferred, inferred
 from surgeon.meanings import holds_at
 from surgeon.model import Model
 from surgeon.nested import every_node
-from surgeon.opsets import STANDARD
 from surgeon.recipe import Recipe
 from surgeon.renaming import names_of_sizes, names_of_values, rename, unused
 from surgeon.report import Change
+from surgeon.standard import STANDARD, opset_of
 from surgeon.steps.asread import CONTRACT
 from surgeon.steps.irversion import OLDEST_IR, least_ir_version
 from surgeon.steps.lowering import lower_opset

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import dims
 from surgeon.chance import RANDOM
 from surgeon.errors import ForeignError
 from surgeon.external import bytes_outside
@@ -18,6 +18,7 @@ from surgeon.facts.values import MOVES, evaluate
 from surgeon.isolation import open_session
 from surgeon.links import named_inputs
 from surgeon.runtime import NotRunnable, RunFailed
+from surgeon.standard import STANDARD
 
 DEFAULT_LIMIT = 1 << 20  # bytes: a larger result stays computed, unless its operands are larger
 _TOGETHER = 16 * DEFAULT_LIMIT  # so much may be added by larger results, less what they replace,
@@ -88,7 +89,7 @@ class Folder:
 
     def _allowed(self, node: gs.Node) -> bool:
         return (
-            (node.domain or "") in opsets.STANDARD
+            (node.domain or "") in STANDARD
             and node.op not in RANDOM
             and node.op not in _QUANTIZED
             and not (node.op == "Cast" and self._widens(node))

@@ -11,13 +11,13 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.fold import Folder
 from surgeon.links import captured_by, current
 from surgeon.model import Model
 from surgeon.rewrite import Surgery
 from surgeon.sameness import Large, Sameness
+from surgeon.standard import STANDARD
 
 _MERGED = 256  # elements of an initializer of which another one like it is looked for
 _WITH_BODIES = frozenset({"If", "Loop", "Scan"})
@@ -140,7 +140,7 @@ class Housekeeper:
 
     def unwrap(self, node: gs.Node, graph: gs.Graph) -> bool:
         """Constant nodes become constants, Identity goes; True where the node went."""
-        if node.op not in ("Constant", "Identity") or (node.domain or "") not in opsets.STANDARD:
+        if node.op not in ("Constant", "Identity") or (node.domain or "") not in STANDARD:
             return False
         out = node.outputs[0]
         if node.op == "Identity" and not node.inputs:
@@ -179,7 +179,7 @@ class Housekeeper:
 
     def inline(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
         """The nodes of the branch that an If takes, where that is proven; None where it stays."""
-        if node.op != "If" or (node.domain or "") not in opsets.STANDARD:
+        if node.op != "If" or (node.domain or "") not in STANDARD:
             return None
         condition = self.facts.array(node.inputs[0])
         if condition is None or condition.size != 1:
@@ -286,7 +286,7 @@ class Housekeeper:
 
 
 def _plain(domain: str | None) -> str:
-    return "" if (domain or "") in opsets.STANDARD else domain or ""
+    return "" if (domain or "") in STANDARD else domain or ""
 
 
 def _gives_all(found: gs.Node, node: gs.Node) -> bool:

@@ -23,6 +23,7 @@ from onnx_graphsurgeon.util.misc import convert_from_onnx_attr_type
 
 from surgeon.objects import make_constant, make_node, make_variable
 from surgeon.soundness.scopes import Scope
+from surgeon.standard import opset_of
 
 _READ: dict[int, Callable[[AttributeProto], Any]] = {
     AttributeProto.FLOAT: lambda a: a.f,
@@ -82,11 +83,6 @@ def _function(scope: Scope, opset: int | None, domains: Any) -> gs.Function:
     )
     _fill(function, scope)
     return function
-
-
-def opset_of(proto: onnx.ModelProto | onnx.FunctionProto) -> int | None:
-    """The version of the default operator set; None where none is imported."""
-    return next((e.version for e in proto.opset_import if e.domain in ("", "ai.onnx")), None)
 
 
 def types_given(proto: onnx.ModelProto) -> list[int]:

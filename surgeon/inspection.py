@@ -27,6 +27,7 @@ from surgeon.oddities import Oddities, oddities
 from surgeon.provenance import recipes_of
 from surgeon.soundness import see_texts
 from surgeon.spelling import operator_name, spelling
+from surgeon.standard import STANDARD
 from surgeon.steps.asread import could_be_left
 from surgeon.stored import bytes_of
 from surgeon.targets import Fit
@@ -34,7 +35,7 @@ from surgeon.targets import target as of_target
 from surgeon.weights import Weight, weights_of
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
-STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml"})
+_OF_ONNX = frozenset({*STANDARD, "ai.onnx.ml"})
 TIMEOUT = 10.0  # seconds for what native code is asked
 
 
@@ -327,7 +328,7 @@ def _foreign(
 
 
 def _is_standard(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
-    if node.domain not in ("", "ai.onnx"):
+    if node.domain not in STANDARD:
         return False  # `ai.onnx.ml` is ONNX's too, and few runtimes have it
     version = versions.get("", versions.get(node.domain, 1))
     newest = onnx.defs.onnx_opset_version()

@@ -17,6 +17,7 @@ from surgeon.notation import Argument, NodePattern, Pattern, print_pattern
 from surgeon.notation.pattern import print_value, word_of
 from surgeon.soundness import see_texts
 from surgeon.spelling import OVERLOAD, names_operator, operator_name
+from surgeon.standard import STANDARD
 
 _MOST_ITEMS = 16  # of a list that is an attribute
 _MOST_TEXT = 80  # characters of a text that is one
@@ -110,7 +111,7 @@ def constants_of(
         found |= {tensor.name: tensor for tensor in graph.initializer}
         found |= {tensor.values.name: None for tensor in graph.sparse_initializer}
     for node in graph.node:
-        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+        if node.op_type == "Constant" and node.domain in STANDARD:
             found |= dict.fromkeys(node.output, _constant(node))
     return found
 
@@ -139,7 +140,7 @@ def written(node: onnx.NodeProto, known: Constants, where: str = "", depth: int 
         depth: In how many bodies.
     """
     operator = operator_name(node)
-    if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+    if node.op_type == "Constant" and node.domain in STANDARD:
         name = next(iter(node.output), "")
         note = _on_one_line(f"{name} = {_said(known.get(name))}")
         return Written("", note, node.name, operator, where, depth)

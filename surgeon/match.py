@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import onnx.defs
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets, standard
+from surgeon import standard
 from surgeon.links import maker_of
+from surgeon.standard import STANDARD
 
 VIEWS = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast"})
 
@@ -63,7 +64,7 @@ def look_through(tensor: gs.Tensor, stop: Sequence[str] = ()) -> tuple[gs.Tensor
     chain: list[gs.Node] = []
     while tensor.inputs:
         node = tensor.inputs[0]
-        if node.op in stop or node.op not in VIEWS or (node.domain or "") not in opsets.STANDARD:
+        if node.op in stop or node.op not in VIEWS or (node.domain or "") not in STANDARD:
             break
         chain.append(node)
         tensor = node.inputs[0]
@@ -77,19 +78,19 @@ def producer_of(tensor: gs.Tensor) -> gs.Node | None:
     `opsets.LEGACY`): whoever asks for the name alone takes one for the other.
     """
     node = maker_of(tensor)
-    return node if node is not None and (node.domain or "") in opsets.STANDARD else None
+    return node if node is not None and (node.domain or "") in STANDARD else None
 
 
 def is_one_of(node: gs.Node | None, operators: Container[str]) -> bool:
     """Whether a node is one of these operators of ONNX's own, whoever reads or makes what."""
-    return node is not None and node.op in operators and (node.domain or "") in opsets.STANDARD
+    return node is not None and node.op in operators and (node.domain or "") in STANDARD
 
 
 def attribute_of(node: gs.Node, key: str) -> Any:
     """An attribute's value, or the default that the schema gives; None without either."""
     if key in node.attrs:
         return node.attrs[key]
-    if (node.domain or "") in opsets.STANDARD:
+    if (node.domain or "") in STANDARD:
         return _default(node.op, key)
     return None
 

@@ -15,8 +15,8 @@ import onnx.parser
 
 from surgeon.errors import Location, RecipeError
 from surgeon.nested import every_node
+from surgeon.standard import STANDARD, opset_of
 
-_STANDARD = ("", "ai.onnx")
 _HOMELESS = "surgeon.homeless"  # where functions go of operators that a file has in no domain
 
 
@@ -37,7 +37,7 @@ def parse_function(text: str, where: Location | str) -> onnx.FunctionProto:
             mend='Write `<domain: "my.domain", opset_import: ["": 17]> Op <alpha> (x) => (y) '
             "{ y = LeakyRelu <alpha: float = @alpha> (x) }`.",
         ) from None
-    if function.domain in _STANDARD and onnx.defs.has(function.name, ""):
+    if function.domain in STANDARD and onnx.defs.has(function.name, ""):
         raise RecipeError(
             f"`{function.name}` is an operator of ONNX's own",
             where=where,
@@ -54,7 +54,7 @@ def name_of(function: onnx.FunctionProto | onnx.NodeProto) -> str:
 
 def full_name(domain: str, operator: str) -> str:
     """The same, of the two."""
-    return operator if domain in _STANDARD else f"{domain}.{operator}"
+    return operator if domain in STANDARD else f"{domain}.{operator}"
 
 
 class Meanings:
@@ -69,21 +69,21 @@ class Meanings:
         for text in dict.fromkeys(texts):
             function = parse_function(text, "functions")
             told = self._functions.setdefault(name_of(function), [])
-            if function.domain in _STANDARD:  # where no file may have functions
+            if function.domain in STANDARD:  # where no file may have functions
                 function.domain = _HOMELESS
             told.append(function)
 
     def of(self, model: onnx.ModelProto) -> list[str]:
         """Those operators of a model that are given a meaning here."""
-        return [name for name in self._told_of(model) if self.function(name, _opset_of(model))]
+        return [name for name in self._told_of(model) if self.function(name, opset_of(model) or 1)]
 
     def unsuited(self, model: onnx.ModelProto) -> list[str]:
         """Of those operators of a model whose functions do not hold at its opset, why not."""
-        opset, found = _opset_of(model), []
+        opset, found = opset_of(model) or 1, []
         for name in self._told_of(model):
             if self.function(name, opset) is None:
-                function = max(self._functions[name], key=_opset_of)
-                written = _opset_of(function)
+                function = max(self._functions[name], key=_written_at)
+                written = _written_at(function)
                 other = next(o for o in _operators(function.node) if not _alike(o, written, opset))
                 is_there = _since(other, opset) is not None
                 means = "means something else" if is_there else "is no operator"
@@ -111,7 +111,7 @@ class Meanings:
             return model
         from onnx import inliner
 
-        opset = _opset_of(model)
+        opset = opset_of(model) or 1
         out = onnx.ModelProto()
         out.CopyFrom(model)
         own = {name_of(function) for function in model.functions}
@@ -122,7 +122,7 @@ class Meanings:
             added = out.functions.add()
             added.CopyFrom(function)
             for entry in added.opset_import:  # every operator in it is the same there
-                if entry.domain in _STANDARD:
+                if entry.domain in STANDARD:
                     entry.version = opset
             if added.domain not in imported:
                 out.opset_import.add(domain=added.domain, version=1)
@@ -152,8 +152,8 @@ class Meanings:
     def function(self, name: str, opset: int) -> onnx.FunctionProto | None:
         """The newest function of an operator that means at this opset what it says."""
         return max(
-            (f for f in self._functions.get(name, ()) if holds_at(f.node, _opset_of(f), opset)),
-            key=_opset_of,
+            (f for f in self._functions.get(name, ()) if holds_at(f.node, _written_at(f), opset)),
+            key=_written_at,
             default=None,
         )
 
@@ -179,7 +179,7 @@ def holds_at(nodes: Iterable[onnx.NodeProto], written: int, opset: int) -> bool:
 
 
 def _operators(nodes: Iterable[onnx.NodeProto]) -> list[str]:
-    return [node.op_type for node in every_node(nodes) if node.domain in _STANDARD]
+    return [node.op_type for node in every_node(nodes) if node.domain in STANDARD]
 
 
 def _alike(operator: str, written: int, opset: int) -> bool:
@@ -194,5 +194,5 @@ def _since(operator: str, opset: int) -> int | None:
         return None
 
 
-def _opset_of(model: onnx.ModelProto | onnx.FunctionProto) -> int:
-    return max((e.version for e in model.opset_import if e.domain in _STANDARD), default=1)
+def _written_at(function: onnx.FunctionProto) -> int:
+    return opset_of(function) or 1

@@ -21,9 +21,8 @@ from surgeon.nested import bodies, every_body, every_node
 from surgeon.oddities import held_by, without_claims
 from surgeon.reference.plan import reads
 from surgeon.spelling import operator_name
-from surgeon.standard import first_opset, schema
+from surgeon.standard import STANDARD, first_opset, schema
 
-_STANDARD = ("", "ai.onnx")
 # How onnx tells of each node of which inference fails; of one with a body it tells what is inside.
 _SAID = re.compile(r"\(op_type:[^\n]*?, node name: (\d+)\): (?:\[\w+\] )?")
 _AROUND = "Inference error(s): "
@@ -142,7 +141,7 @@ def _inferred(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, str]]:
     typed, failed = _typed(light)
     unlike: set[int] = set()
     for node, types in _with_types(typed.graph, ChainMap()):
-        if node.domain in _STANDARD and not known.is_call(node):
+        if node.domain in STANDARD and not known.is_call(node):
             for what in _unlike(node, known.opset, types):
                 unlike.add(int(node.name))
                 yield nodes[int(node.name)], what
@@ -177,7 +176,7 @@ class _Known:
 
     def has(self, node: onnx.NodeProto) -> bool:
         """Whether onnx can infer anything of a node."""
-        if node.domain in _STANDARD:
+        if node.domain in STANDARD:
             own = schema(node.op_type, self.opset)
             return self.is_call(node) or (own is not None and not own.deprecated)
         version = self.versions.get(node.domain)
@@ -188,7 +187,7 @@ class _Known:
     def lack(self, node: onnx.NodeProto) -> str:
         """That ONNX has no such operator; "" of one that it has, and of those of other domains."""
         # what other tools write without a domain of theirs is known by it
-        if node.domain not in _STANDARD or self.has(node) or operator_name(node) != node.op_type:
+        if node.domain not in STANDARD or self.has(node) or operator_name(node) != node.op_type:
             return ""
         first = first_opset(node.op_type)
         if first is None:

@@ -35,11 +35,12 @@ from surgeon.collector import collector_paused
 from surgeon.errors import ModelError, RecipeError
 from surgeon.external import KEEP, PACK, Carrier, check_way, external_tensors
 from surgeon.files import foresee, write_whole
-from surgeon.importer import import_graph, opset_of
+from surgeon.importer import import_graph
 from surgeon.links import bodies
 from surgeon.producer import release_of
 from surgeon.sealing import seal
 from surgeon.soundness import Sound, check
+from surgeon.standard import opset_of
 from surgeon.stored import bytes_of
 from surgeon.tensors import array_of, dense_of
 from surgeon.wire import check_size, copy_field, parse, serialise

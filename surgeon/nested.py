@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 import onnx
 
 from surgeon.errors import few
+from surgeon.standard import STANDARD
 
 
 def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
@@ -31,6 +32,13 @@ def every_node(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
         yield node
         for body in bodies(node):
             yield from every_node(body.node)
+
+
+def standard_nodes(graph: onnx.GraphProto, *operators: str) -> Iterator[onnx.NodeProto]:
+    """The nodes of ONNX's own operators of these names, in bodies too."""
+    for node in every_node(graph.node):
+        if node.op_type in operators and node.domain in STANDARD:
+            yield node
 
 
 def all_read(graph: onnx.GraphProto) -> set[str]:

@@ -10,9 +10,9 @@ import onnx
 from onnx import numpy_helper
 
 from surgeon import opsets
-from surgeon.importer import opset_of
 from surgeon.inferring import NotInferred, inferred
 from surgeon.nested import every_body, every_node
+from surgeon.standard import opset_of
 
 _SMALL = 1024  # numbers of a constant that may be sizes
 _CONVOLUTIONS = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")

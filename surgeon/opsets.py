@@ -20,13 +20,12 @@ import onnx.defs
 import onnx_graphsurgeon as gs
 
 from surgeon.objects import make_variable
-from surgeon.standard import first_opset, newest_opset, schema, takes
+from surgeon.standard import STANDARD, first_opset, newest_opset, schema, takes
 from surgeon.writer import Writer, tensor_of
 
 Array = npt.NDArray[Any]
 ValueOf = Callable[[gs.Tensor], Array | None]
 
-STANDARD = ("", "ai.onnx")
 # In memory: an old meaning under a name that now means something else, or one a function's
 # caller decides by an attribute. A pattern names the old meaning by this domain; none is written.
 LEGACY = "ai.onnx.legacy"

@@ -351,7 +351,7 @@ class Draft:
         """
         surgery = self.surgery
         tensors = [make_variable("") if t is None else t for t in inputs]
-        if domain in opsets.STANDARD and outputs == 1:
+        if domain in standard.STANDARD and outputs == 1:
             older = older_form(self, op_type, tensors, attributes)
             if older is not None:
                 return older

@@ -18,6 +18,7 @@ from surgeon.meanings import full_name
 from surgeon.model import describe
 from surgeon.notation import Argument, NodePattern
 from surgeon.spelling import home
+from surgeon.standard import STANDARD
 
 COMMUTATIVE = frozenset(
     "Add Mul And Or Xor Equal Min Max Sum Mean BitwiseAnd BitwiseOr BitwiseXor".split()
@@ -76,7 +77,7 @@ class Search:
         domain = node.domain or ""
         if node.op not in want.operators or (
             domain != want.domain
-            and not (domain in opsets.STANDARD and want.domain in opsets.STANDARD)
+            and not (domain in STANDARD and want.domain in STANDARD)
             and home(domain, node.op) != home(want.domain, node.op)
         ):
             expected = " | ".join(want.operators)

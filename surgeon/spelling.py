@@ -6,6 +6,8 @@ from functools import cache
 
 import onnx
 
+from surgeon.standard import STANDARD
+
 _LIBRARIES = ("aten", "torchvision", "torchaudio", "quantized_decomposed", "torchao")
 ATEN_DOMAINS = frozenset({*_LIBRARIES, *(f"org.pytorch.{name}" for name in _LIBRARIES)})
 FALLBACK_DOMAINS = ATEN_DOMAINS | {"", "com.microsoft", "caffe2"}
@@ -118,7 +120,7 @@ def operator_name(node: onnx.NodeProto) -> str:
     if key := names_operator(domain, node.op_type):
         named = (a.s.decode("utf-8", "replace") for a in node.attribute if a.name == key)
         return f"aten.{named_operator(next(named, '?'))}"
-    if domain in ATEN_DOMAINS or (domain in ("", "ai.onnx") and node.op_type == LOST_WRITE):
+    if domain in ATEN_DOMAINS or (domain in STANDARD and node.op_type == LOST_WRITE):
         return f"aten.{node.op_type}"
     if domain in PRIM_DOMAINS:
         return f"prim.{node.op_type}"

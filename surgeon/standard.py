@@ -8,6 +8,8 @@ from functools import cache
 import onnx
 import onnx.defs
 
+STANDARD = ("", "ai.onnx")  # the two names of the default domain
+
 # Operators that draw at random, or do in training: two runs give two results.
 DRAWING = frozenset(
     "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli "
@@ -19,6 +21,11 @@ DRAWING = frozenset(
 def newest_opset() -> int:
     """The newest default opset that onnx knows."""
     return int(onnx.defs.onnx_opset_version())
+
+
+def opset_of(proto: onnx.ModelProto | onnx.FunctionProto) -> int | None:
+    """The version of the default operator set; None where none is imported."""
+    return next((e.version for e in proto.opset_import if e.domain in STANDARD), None)
 
 
 @cache

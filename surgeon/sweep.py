@@ -35,6 +35,7 @@ from surgeon.recipe import Rule
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery
 from surgeon.spelling import home
+from surgeon.standard import STANDARD
 
 MAX_SWEEPS = 12
 MAX_GENERATIONS = 64  # how often what a rule made may be rewritten in turn, within one walk
@@ -266,7 +267,7 @@ class Sweep:
     def _wanted(self, node: gs.Node) -> bool:
         """Whether a node is of no operator that runtimes know, and there are rules for it."""
         domain = home(node.domain or "", node.op)
-        if node.op != "ATen" and domain in (*opsets.STANDARD, opsets.LEGACY):
+        if node.op != "ATen" and domain in (*STANDARD, opsets.LEGACY):
             return False
         self._normalise(node)  # which needs no facts of these
         return bool(self.rules.at(node, self.facts, every=True))
@@ -331,7 +332,7 @@ class Sweep:
         try:
             self._look(body)
             final = all(
-                (inner.domain or "") in opsets.STANDARD
+                (inner.domain or "") in STANDARD
                 for graph in (body, *bodies(body))
                 for inner in graph.nodes
             )

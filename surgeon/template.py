@@ -17,6 +17,7 @@ from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match
 from surgeon.notation import NodePattern, Pattern
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 
 def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[str, Any]) -> None:
@@ -51,7 +52,7 @@ def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[st
         for place, name in computed.items():
             value = plain(scope[name], name)
             operands[place] = draft.constant(_typed(draft, node, operands, place, value), name)
-        if operator == "Identity" and node.domain in opsets.STANDARD and operands[0] is not None:
+        if operator == "Identity" and node.domain in STANDARD and operands[0] is not None:
             made[node.outputs[0]] = operands[0]  # whoever hands it over makes one where it must
             continue
         for move in opsets.MOVED.get(operator, ()):
@@ -112,7 +113,7 @@ def _typed(
     """
     array = np.asarray(value)
     own = standard.schema(node.operators[0], standard.newest_opset())
-    if own is None or node.domain not in opsets.STANDARD or array.dtype != np.float64:
+    if own is None or node.domain not in STANDARD or array.dtype != np.float64:
         return array
     kinds = [own.inputs[min(i, len(own.inputs) - 1)].type_str for i in range(len(operands))]
     for kind, other in zip(kinds, operands, strict=True):

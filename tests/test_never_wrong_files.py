@@ -114,6 +114,19 @@ def test_nodes_of_no_version_have_no_meaning(domains: list[str]) -> None:
         surgeon.apply(proto, "clean")
 
 
+@pytest.mark.parametrize("more", [("", 13), ("ai.onnx", 13), ("my", 2)])
+@pytest.mark.parametrize("inside", [False, True])
+def test_nodes_of_two_versions_have_no_one_meaning(more: tuple[str, int], inside: bool) -> None:
+    proto = aged(None, 8)
+    proto.opset_import.extend([helper.make_opsetid("", 11), helper.make_opsetid("my", 1)])
+    if inside:
+        node, opsets = helper.make_node("Softmax", ["a"], ["b"]), [*proto.opset_import]
+        proto.functions.append(helper.make_function("my", "F", ["a"], ["b"], [node], opsets))
+    (proto.functions[0] if inside else proto).opset_import.append(helper.make_opsetid(*more))
+    with pytest.raises(surgeon.SurgeonError, match=f"imports two versions of .*, .* and {more[1]}"):
+        surgeon.apply(proto, "clean")
+
+
 def test_nodes_in_no_order_and_outputs_without_a_shape() -> None:
     proto = parse(
         "g (float[2,3] x) => (float[3,2] y, float[2,3] z, int64[k] s) { y = Reshape (b, c) "

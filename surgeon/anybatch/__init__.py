@@ -22,7 +22,7 @@ from surgeon.anybatch.moving import items_together
 from surgeon.declared import length_of
 from surgeon.frozen import Frozen
 from surgeon.nested import WRITE_OUT, all_read, drop_constants, functions_left
-from surgeon.opsets import STANDARD
+from surgeon.standard import STANDARD
 
 __all__ = ["COMPARED", "CONTRACT", "EXACT", "STEP", "WHY", "free_batch"]
 

@@ -12,8 +12,8 @@ from onnx import helper, numpy_helper
 
 from surgeon.declared import size_of
 from surgeon.frozen import Frozen
-from surgeon.importer import opset_of
 from surgeon.inferring import NotInferred, inferred
+from surgeon.standard import opset_of
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 Size = int | str | None

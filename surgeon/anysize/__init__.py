@@ -33,9 +33,10 @@ from surgeon.housekeeping import Housekeeper
 from surgeon.links import toposort
 from surgeon.model import Model
 from surgeon.nested import WRITE_OUT, functions_left
-from surgeon.opsets import STANDARD, Unavailable
+from surgeon.opsets import Unavailable
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery
+from surgeon.standard import STANDARD
 from surgeon.sweep import Sweep
 
 __all__ = ["EXACT", "STEP", "WHY", "Freed", "compared", "contract", "free_sizes"]

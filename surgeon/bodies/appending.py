@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import dims
 from surgeon.bodies import chosen, ends, listed
 from surgeon.dims import Dim
 from surgeon.facts import Facts, sequences
@@ -22,6 +22,7 @@ from surgeon.facts.fact import BOOL, FIRST_STATE, INT64, UNKNOWN, Fact, Items, s
 from surgeon.links import current, maker_of
 from surgeon.objects import make_variable
 from surgeon.rewrite import Draft, Surgery
+from surgeon.standard import STANDARD
 
 _FIRST_OPSET_WITHOUT_STATE = 11  # from which on a Loop need not carry anything
 
@@ -75,7 +76,7 @@ class Appending:
             place: Of its body, with which the names of dimensions begin that differ every turn.
         """
         body = node.attrs.get("body")
-        if node.op != "Loop" or (node.domain or "") not in opsets.STANDARD:
+        if node.op != "Loop" or (node.domain or "") not in STANDARD:
             return None
         if not isinstance(body, gs.Graph) or len(node.outputs) != len(body.outputs) - 1:
             return None

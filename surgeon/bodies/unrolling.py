@@ -18,6 +18,7 @@ from surgeon.facts.bodies import INWARD, OUTWARD, axis_of_scan, states_of_scan
 from surgeon.facts.fact import FIRST_STATE
 from surgeon.links import bodies, current
 from surgeon.rewrite import Draft, Surgery
+from surgeon.standard import STANDARD
 
 MOST_TURNS = {"Loop": 16, "SequenceMap": 16, "Scan": 0}  # where nobody asks for more
 _NODES = 32  # for each turn that is allowed, of all the copies; what would be more stays
@@ -48,7 +49,7 @@ class Unroller:
             graph: Where it is.
         """
         body = node.attrs.get("body")
-        if (node.domain or "") not in opsets.STANDARD or not isinstance(body, gs.Graph):
+        if (node.domain or "") not in STANDARD or not isinstance(body, gs.Graph):
             return None
         if node.op == "SequenceMap":
             return self._mapped(node, graph, body)
@@ -202,7 +203,7 @@ def _may_be_copied(body: gs.Graph) -> bool:
     hold is known where each turn has its own.
     """
     return all(
-        (node.op not in RANDOM and (node.domain or "") in (*opsets.STANDARD, opsets.LEGACY))
+        (node.op not in RANDOM and (node.domain or "") in (*STANDARD, opsets.LEGACY))
         or (node.domain, node.op) in _LISTS
         for graph in (body, *bodies(body))
         for node in graph.nodes

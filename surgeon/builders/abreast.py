@@ -14,8 +14,8 @@ from surgeon.builders.linear import bias_of
 from surgeon.builders.own_constants import own_weight
 from surgeon.facts.elementwise import UNARY
 from surgeon.match import Match, attribute_of
-from surgeon.opsets import STANDARD
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _Part = tuple[gs.Node, gs.Node | None]  # a Conv, and what is computed of it element by element
 

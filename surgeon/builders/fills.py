@@ -6,13 +6,13 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
 from surgeon.builders.spreads import least_of, not_given, vanishes
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.facts.kinds import FLOATS, TRUTH, WHOLE
 from surgeon.match import Match, producer_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _SAME = frozenset("Reshape Flatten Squeeze Unsqueeze Transpose Expand Tile Slice Identity".split())
 _DEEP = 8  # nodes that are followed
@@ -68,7 +68,7 @@ def number_of(node: gs.Node) -> Array:
 def fill_of(facts: Facts, tensor: gs.Tensor, left: int = _DEEP) -> Array | None:
     """The one number that a value holds everywhere; None where that is not provable."""
     node = producer_of(tensor)
-    if node is None or not left or (node.domain or "") not in opsets.STANDARD:
+    if node is None or not left or (node.domain or "") not in STANDARD:
         return None
     if node.op == "ConstantOfShape":
         given = number_of(node)

@@ -24,8 +24,8 @@ from surgeon.builders.factors import (
 from surgeon.builders.jointly import handed_out
 from surgeon.facts.fact import Array, same_dims
 from surgeon.match import Match, producer_of
-from surgeon.opsets import STANDARD
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _LINEAR = frozenset({"Conv", "ConvTranspose", "Gemm"})
 _POOLS = frozenset({"AveragePool", "GlobalAveragePool"})  # of each channel, and linear

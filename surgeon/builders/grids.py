@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import dims
 from surgeon.builders.cleaning import order_of
 from surgeon.builders.fills import number_of
 from surgeon.builders.lists import entries_of, sizes_of
@@ -14,6 +14,7 @@ from surgeon.facts import Facts
 from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _TAKING = frozenset({"Gather", "Squeeze", "Slice", "Cast", "Identity"})  # a size out of a shape
 
@@ -86,7 +87,7 @@ def _rows(draft: Draft, pairs: gs.Tensor) -> gs.Tensor:
 def _alone(draft: Draft, tensor: gs.Tensor) -> gs.Node | None:
     """What computes a value that one node reads."""
     node = maker_of(tensor)
-    if node is None or not draft.holds(node) or (node.domain or "") not in opsets.STANDARD:
+    if node is None or not draft.holds(node) or (node.domain or "") not in STANDARD:
         return None
     if len(tensor.outputs) != 1 or draft.surgery.is_output(tensor):
         return None
@@ -144,6 +145,6 @@ def _axes_of(draft: Draft, size: gs.Tensor) -> tuple[gs.Tensor, int, int]:
 def _measured(facts: Facts, sizes: gs.Tensor) -> Shape | None:
     """The shape that a Shape gives."""
     node = maker_of(sizes)
-    if node is None or node.op != "Shape" or (node.domain or "") not in opsets.STANDARD:
+    if node is None or node.op != "Shape" or (node.domain or "") not in STANDARD:
         return None
     return facts.of(node.inputs[0]).shape

@@ -6,13 +6,13 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from onnx.helper import tensor_dtype_to_np_dtype
 
-from surgeon import opsets
 from surgeon.builders.bench import Bench
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array, same_dims
 from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 
 def sign_behind_join(draft: Draft, match: Match) -> gs.Tensor:
@@ -53,7 +53,7 @@ def sign_behind_join(draft: Draft, match: Match) -> gs.Tensor:
 
 def _before_negative(tensor: gs.Tensor) -> gs.Tensor | None:
     node = producer_of(tensor)
-    if node is None or node.op != "Neg" or (node.domain or "") not in opsets.STANDARD:
+    if node is None or node.op != "Neg" or (node.domain or "") not in STANDARD:
         return None
     found: gs.Tensor = node.inputs[0]
     return found if len(tensor.outputs) == 1 else None
@@ -76,7 +76,7 @@ def _signs(c: Bench, joined: gs.Tensor) -> tuple[Array, int] | None:
 
 def _is_alike(c: Bench, node: gs.Node, s: gs.Tensor) -> bool:
     """Whether a node multiplies s with joined parts of which some are negative, or with signs."""
-    if node.op != "Mul" or (node.domain or "") not in opsets.STANDARD:
+    if node.op != "Mul" or (node.domain or "") not in STANDARD:
         return False
     others = [t for t in node.inputs if t is not s]
     if len(others) != 1:

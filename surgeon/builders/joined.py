@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import dims
 from surgeon.builders.bench import Bench
 from surgeon.builders.meshes import Line, is_whole, line_through
 from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.dims import Dim
 from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 Shape = tuple[Dim, ...]
 _MOST = 8  # terms of a sum: no exporter joins more axes
@@ -58,7 +59,7 @@ def joined_places(draft: Draft, match: Match) -> gs.Tensor:
 
 def _before_views(tensor: gs.Tensor) -> gs.Tensor:
     node = producer_of(tensor)
-    while node is not None and node.op in KEEP_ORDER and (node.domain or "") in opsets.STANDARD:
+    while node is not None and node.op in KEEP_ORDER and (node.domain or "") in STANDARD:
         tensor = node.inputs[0]
         node = producer_of(tensor)
     return tensor

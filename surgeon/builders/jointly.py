@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import dims
 from surgeon.builders.cleaning import order_of
 from surgeon.builders.views import as_shape, source_of
 from surgeon.dims import Dim
@@ -20,6 +20,7 @@ from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of, is_one_of, producer_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 Shape = tuple[Dim, ...]
 
@@ -180,7 +181,7 @@ def _drops(facts: Facts, reader: gs.Node, single: Shape) -> bool:
         Refused: It does neither, or not by a constant.
     """
     behind = facts.of(reader.outputs[0]).shape
-    if behind is not None and (reader.domain or "") in opsets.STANDARD:
+    if behind is not None and (reader.domain or "") in STANDARD:
         if reader.op == "Squeeze" and behind == single:
             return True
         if reader.op == "Reshape" and dims.constant_target(single, behind) is not None:

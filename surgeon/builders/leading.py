@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
 from surgeon.builders.views import KEEP_ORDER, source_of
 from surgeon.facts import Facts
 from surgeon.facts.elementwise import BINARY, UNARY
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _MOST = 16  # nodes behind that are asked
 
@@ -94,7 +94,7 @@ def _unneeded(draft: Draft, tensor: gs.Tensor, count: int, left: list[int]) -> b
     if rank is None or left[0] < 0 or draft.surgery.is_output(tensor) or not tensor.outputs:
         return False
     for node in tensor.outputs:
-        if (node.domain or "") not in opsets.STANDARD:
+        if (node.domain or "") not in STANDARD:
             return False
         if node.op in KEEP_ORDER - {"Identity"} and node.inputs[0] is tensor:
             continue  # it sees the order of elements, which is the same

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import dims
 from surgeon.builders.origins import origins_of
 from surgeon.builders.views import as_shape
 from surgeon.facts import Facts
@@ -15,6 +15,7 @@ from surgeon.facts.fact import INT64
 from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _LONGEST = 64  # entries of a list
 _MOST_ENTRIES = 1 << 10  # of a target; one that is joined of itself has no end
@@ -126,7 +127,7 @@ def sizes_of(draft: Draft, x: gs.Tensor, first: int, end: int) -> gs.Tensor:
 def _span(facts: Facts, part: gs.Tensor) -> tuple[gs.Tensor, int, int] | None:
     """Whose sizes a Shape gives, from which axis to which; None of what else makes a value."""
     node = maker_of(part)
-    if node is None or node.op != "Shape" or (node.domain or "") not in opsets.STANDARD:
+    if node is None or node.op != "Shape" or (node.domain or "") not in STANDARD:
         return None
     rank = facts.of(node.inputs[0]).rank
     if rank is None:
@@ -143,7 +144,7 @@ def _counted(facts: Facts, line: gs.Tensor) -> tuple[gs.Tensor, int, int] | None
     length = facts.of(line).shape
     node = maker_of(line)
     for _ in range(_DEEPEST):
-        if node is None or (node.domain or "") not in opsets.STANDARD:
+        if node is None or (node.domain or "") not in STANDARD:
             return None
         if node.op == "Range":
             break
@@ -158,7 +159,7 @@ def _counted(facts: Facts, line: gs.Tensor) -> tuple[gs.Tensor, int, int] | None
             return None
         node = tensor.inputs[0]
     shape = facts.of(node.inputs[0]).shape if node.op == "Shape" else None
-    if shape is None or length is None or (node.domain or "") not in opsets.STANDARD:
+    if shape is None or length is None or (node.domain or "") not in STANDARD:
         return None
     places = [axis for axis, size in enumerate(shape) if dims.equal(size, length[0]) is True]
     return (node.inputs[0], places[0], places[0] + 1) if len(places) == 1 else None
@@ -210,7 +211,7 @@ def _as_list(draft: Draft, number: gs.Tensor, deepest: int) -> gs.Tensor:
         Refused: It is not, or something else reads what is on the way.
     """
     node = maker_of(number)
-    standard = node is not None and (node.domain or "") in opsets.STANDARD
+    standard = node is not None and (node.domain or "") in STANDARD
     if node is None or not standard or node.op not in _OF_NUMBERS or not deepest:
         raise Refused(f"`{number.name}` is not computed from sizes alone")
     if len(number.outputs) != 1 or draft.surgery.is_output(number) or not draft.holds(node):
@@ -243,7 +244,7 @@ def entries_of(facts: Facts, target: gs.Tensor) -> list[int | gs.Tensor] | None:
         array, node = facts.array(at), maker_of(at)
         if array is not None:
             entries += [int(n) for n in array.reshape(-1).tolist()]
-        elif node is not None and node.op == "Concat" and (node.domain or "") in opsets.STANDARD:
+        elif node is not None and node.op == "Concat" and (node.domain or "") in STANDARD:
             waiting += reversed(node.inputs)
         elif facts.of(at).shape == (1,):
             entries.append(at)

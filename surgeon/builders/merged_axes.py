@@ -24,8 +24,8 @@ from surgeon.facts.fact import Array
 from surgeon.links import maker_of, named_inputs, producers_first
 from surgeon.match import Match
 from surgeon.model import describe
-from surgeon.opsets import STANDARD
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _MOST = 4  # axes that every runtime has
 _VIEWS = {"Flatten", "Reshape", "Squeeze", "Unsqueeze"}

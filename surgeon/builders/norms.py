@@ -28,6 +28,7 @@ from surgeon.facts.kinds import HALVES
 from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _INSTANCES = frozenset({"float32", "float16"})  # what InstanceNormalization is had for everywhere
 
@@ -179,7 +180,7 @@ def mean_subtracted_once(draft: Draft, match: Match) -> gs.Tensor:
     assert x is not None
     assert mean is not None
     if not any(
-        node.op == "Sub" and (node.domain or "") in opsets.STANDARD and node.inputs[0] is x
+        node.op == "Sub" and (node.domain or "") in STANDARD and node.inputs[0] is x
         for node in mean.outputs
     ):
         raise Refused("nobody takes the mean away from the value itself")
@@ -284,7 +285,7 @@ def _norm(draft: Draft, match: Match, operator: str, count: int, eps: float) -> 
 
 def _is_square(draft: Draft, square: gs.Tensor, x: gs.Tensor) -> bool:
     node = maker_of(square)
-    if node is None or (node.domain or "") not in opsets.STANDARD or node.op not in ("Mul", "Pow"):
+    if node is None or (node.domain or "") not in STANDARD or node.op not in ("Mul", "Pow"):
         return False
     if node.inputs[0] is not x:
         return False

@@ -10,10 +10,10 @@ import contextlib
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
 from surgeon.links import maker_of
 from surgeon.match import Match, is_one_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _OF_NUMBERS = frozenset("Add Sub Mul Div Mod Cast Floor Ceil Neg Min Max".split())
 _INTO_LISTS = frozenset({"Reshape", "Unsqueeze"})
@@ -68,7 +68,7 @@ class _Together:
         if id(number) in self.sources or (number.inputs and id(number.inputs[0]) in self.nodes):
             return
         facts, node = self.draft.facts, maker_of(number)
-        if node is None or not self.draft.holds(node) or (node.domain or "") not in opsets.STANDARD:
+        if node is None or not self.draft.holds(node) or (node.domain or "") not in STANDARD:
             raise Refused(f"`{number.name}` is not computed from sizes alone")
         if facts.of(number).rank != 0:
             raise Refused(f"`{number.name}` is not known to be a number")

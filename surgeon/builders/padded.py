@@ -15,8 +15,8 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders.linear import array_of
 from surgeon.match import Match, attribute_of
-from surgeon.opsets import STANDARD
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _MOST_READERS = 16  # of a Pad, each of which looks at all
 _WINDOWS = frozenset({"AveragePool", "Conv", "ConvInteger", "MaxPool"})

@@ -17,6 +17,7 @@ from surgeon.facts.fact import INTEGERS
 from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _LARGEST_TABLE = 1 << 18  # elements
 _VIEWS = frozenset("Unsqueeze Squeeze Reshape Expand Identity Flatten".split())
@@ -168,7 +169,7 @@ def _counted(c: Bench, count: _Count, high: int, *, negative: bool) -> gs.Tensor
 def _indexed(c: Bench, t: gs.Tensor) -> Iterator[int]:
     """The sizes of what is indexed with the tensor's elements, however they are viewed."""
     for reader in t.outputs:
-        if (reader.domain or "") not in ("", "ai.onnx"):
+        if (reader.domain or "") not in STANDARD:
             continue
         if reader.op == "Gather" and len(reader.inputs) > 1 and reader.inputs[1] is t:
             shape = c.shape(reader.inputs[0])

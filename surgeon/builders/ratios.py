@@ -8,13 +8,14 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import dims
 from surgeon.dims import Dim
 from surgeon.facts import Facts
 from surgeon.facts.fact import INT64
 from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 Scaled = tuple[float, Dim]  # a size as a float has it, times a power of two
 
@@ -53,7 +54,7 @@ def ratio_of_sizes(draft: Draft, match: Match) -> gs.Tensor:
 def _scaled(facts: Facts, tensor: gs.Tensor, dtype: int) -> list[Scaled] | None:
     """The elements of a float as multiples of sizes; None where one is something else."""
     node = maker_of(tensor)
-    if node is None or (node.domain or "") not in opsets.STANDARD:
+    if node is None or (node.domain or "") not in STANDARD:
         return None
     if node.op == "Concat":
         parts = [_scaled(facts, part, dtype) for part in node.inputs]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import dims
 from surgeon.builders.cleaning import order_of
 from surgeon.builders.views import KEEP_ORDER, Shape, View, view_between
 from surgeon.dims import Dim, exact_quotient
@@ -23,6 +23,7 @@ from surgeon.facts.fact import same_dims
 from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _LONGEST = 12  # nodes of a chain that are looked at
 _MANY_AXES = 5  # more are refused by Hexagon and Core ML
@@ -121,7 +122,7 @@ def _chain(draft: Draft, root: gs.Node) -> list[gs.Node]:
     while len(chain) < _LONGEST:
         value = chain[0].inputs[0]
         node = maker_of(value)
-        if node is None or not draft.holds(node) or (node.domain or "") not in opsets.STANDARD:
+        if node is None or not draft.holds(node) or (node.domain or "") not in STANDARD:
             break
         if node.op != "Transpose" and node.op not in KEEP_ORDER:
             break

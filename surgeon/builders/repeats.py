@@ -13,8 +13,8 @@ from surgeon.facts.fact import Array
 from surgeon.facts.kinds import FLOATS, TRUTH, WHOLE
 from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
-from surgeon.opsets import STANDARD
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _ROUNDING = frozenset({"Ceil", "Floor", "Round"})
 _KINDS = "iuf"  # of numpy: those that bounds are compared in

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import dims
 from surgeon.builders.reductions import reduced_as
 from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.facts.elementwise import ELEMENTWISE, REDUCTIONS, UNARY
 from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 Shape = tuple[dims.Dim, ...]
 _OVER_ROWS = frozenset({"Softmax", "LogSoftmax", "LayerNormalization"})
@@ -79,7 +80,7 @@ def _region(
         if tensor.is_empty() or isinstance(tensor, gs.Constant):
             return
         node = maker_of(tensor)
-        if node is None or not draft.holds(node) or (node.domain or "") not in opsets.STANDARD:
+        if node is None or not draft.holds(node) or (node.domain or "") not in STANDARD:
             raise Refused(f"{tensor.name!r} is no view")
         if node.op in KEEP_ORDER or (node.op in REDUCTIONS and not _keeps(node)):
             entries[id(tensor)] = tensor

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
 from surgeon.builders.cleaning import order_of
 from surgeon.builders.views import view_between
 from surgeon.dims import product
@@ -14,6 +13,7 @@ from surgeon.facts.fact import same_dims
 from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _MANY = 5  # axes; more are refused by Hexagon and Core ML
 _MOST = 4  # operators on the rows
@@ -61,7 +61,7 @@ def _rows(draft: Draft, value: gs.Tensor) -> tuple[gs.Node, list[gs.Node]]:
         node = maker_of(value)
         if len(value.outputs) != 1 or draft.surgery.is_output(value):
             raise Refused("the rows are read elsewhere too")
-        if node is None or not draft.holds(node) or (node.domain or "") not in opsets.STANDARD:
+        if node is None or not draft.holds(node) or (node.domain or "") not in STANDARD:
             break
         if node.op == "Reshape":
             return node, nodes[::-1]

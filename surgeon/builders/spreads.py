@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
 from surgeon.builders.bench import Bench
 from surgeon.dims import Dim
 from surgeon.facts import Facts
@@ -14,6 +13,7 @@ from surgeon.facts.fact import same_dims
 from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of, is_one_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _MOST = 16  # nodes that an Expand may be put behind
 _ORDERED = frozenset("Reshape Squeeze Unsqueeze Expand Slice Gather Identity Transpose".split())
@@ -200,7 +200,7 @@ def _with_axes(facts: Facts, node: gs.Node, own: tuple[Dim, ...]) -> tuple[Dim, 
 
 def _each(node: gs.Node) -> bool:
     """Whether it computes each element alone, of as many operands as the rules have patterns of."""
-    known = node.op in ELEMENTWISE and (node.domain or "") in opsets.STANDARD
+    known = node.op in ELEMENTWISE and (node.domain or "") in STANDARD
     return known and (node.op == "Where" or len(node.inputs) <= 2)
 
 
@@ -225,7 +225,7 @@ def _alike(facts: Facts, t: gs.Tensor, expanded: gs.Tensor, own: tuple[Dim, ...]
 def _source(t: gs.Tensor) -> gs.Tensor | None:
     """What an Expand repeats."""
     node = maker_of(t)
-    if node is None or node.op != "Expand" or (node.domain or "") not in opsets.STANDARD:
+    if node is None or node.op != "Expand" or (node.domain or "") not in STANDARD:
         return None
     source: gs.Tensor = node.inputs[0]
     return source
@@ -268,7 +268,7 @@ def beside_truth(draft: Draft, match: Match) -> gs.Tensor:
 def least_of(facts: Facts, tensor: gs.Tensor) -> int | None:
     """A whole number that no element is below, where a count from it made them."""
     node = maker_of(tensor)
-    if node is None or (node.domain or "") not in opsets.STANDARD:
+    if node is None or (node.domain or "") not in STANDARD:
         return None
     if node.op in _ORDERED:
         return least_of(facts, node.inputs[0])

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import dims
 from surgeon.builders.lists import entries_of, joined_of
 from surgeon.builders.views import KEEP_ORDER
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 Shape = tuple[dims.Dim, ...]
 
@@ -185,7 +186,7 @@ def _factor(facts: Facts, size: gs.Tensor) -> gs.Tensor:
     """The value that a size is a multiple of, by constants other than 0 and views."""
     while size.inputs:
         node = size.inputs[0]
-        if (node.domain or "") not in opsets.STANDARD:
+        if (node.domain or "") not in STANDARD:
             return size
         if node.op in KEEP_ORDER:
             size = node.inputs[0]

@@ -8,13 +8,13 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
 from surgeon.builders.bench import TYPE, Bench
 from surgeon.builders.fills import holds
 from surgeon.facts.fact import INTEGERS, Array, same_dims
 from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _COMPUTED: dict[str, Any] = {
     "Add": np.add,
@@ -106,7 +106,7 @@ def _maker(draft: Draft, chosen: gs.Tensor) -> tuple[list[gs.Node], gs.Node]:
     views: list[gs.Node] = []
     while True:
         node = maker_of(chosen)
-        if node is None or not draft.holds(node) or (node.domain or "") not in opsets.STANDARD:
+        if node is None or not draft.holds(node) or (node.domain or "") not in STANDARD:
             raise Refused("what it views is no choice between two numbers")
         if len(chosen.outputs) != 1 or draft.surgery.is_output(chosen):
             raise Refused("something else reads the numbers")

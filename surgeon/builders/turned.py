@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets
 from surgeon.builders.cleaning import order_of
 from surgeon.facts.elementwise import ELEMENTWISE, REDUCTIONS
 from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _EACH = ELEMENTWISE | {"Clip", "PRelu"}
 _ALONG = frozenset({"Concat", "LogSoftmax", "Softmax"})
@@ -144,7 +144,7 @@ def _is_transpose(draft: Draft, node: gs.Node, order: list[int]) -> bool:
 
 def _may_turn(draft: Draft, node: gs.Node, rank: int) -> bool:
     """Whether a node can be computed of values that are turned, maybe along other axes."""
-    if (node.domain or "") not in opsets.STANDARD or len(node.outputs) != 1:
+    if (node.domain or "") not in STANDARD or len(node.outputs) != 1:
         return False
     facts = draft.facts
     if node.op in REDUCTIONS:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import dims
 from surgeon.builders.cleaning import order_of
 from surgeon.dims import Dim, constant_target
 from surgeon.facts import Facts
@@ -16,6 +16,7 @@ from surgeon.facts.fact import Array, same_dims
 from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 Shape = tuple[Dim, ...]
 KEEP_ORDER = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"})
@@ -74,7 +75,7 @@ def _ones_put_in(short: Shape, long: Shape) -> list[int] | None:
 
 def keeps_order(node: gs.Node, facts: Facts) -> bool:
     """Whether a node gives the elements of its first operand in their order, in other dims."""
-    if (node.domain or "") not in opsets.STANDARD:
+    if (node.domain or "") not in STANDARD:
         return False
     if node.op != "Transpose":
         return node.op in KEEP_ORDER

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import dims, opsets
+from surgeon import dims
 from surgeon.builders.cleaning import beside_constant
 from surgeon.builders.fills import number_of
 from surgeon.builders.known_norms import see_no_untrained_norm
@@ -18,6 +18,7 @@ from surgeon.facts.kinds import FLOATS
 from surgeon.links import maker_of
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 # Operators that give the same for 0.0 and -0.0, of which there are others: see `_forgets`.
 _FORGET = frozenset(
@@ -104,7 +105,7 @@ def _readers(draft: Draft, tensor: gs.Tensor, own: set[int]) -> tuple[str, list[
     if draft.surgery.is_output(tensor) and id(tensor) not in own:
         return "it leaves a body", behind
     for node in tensor.outputs:
-        if (node.domain or "") not in opsets.STANDARD or _holds_graphs(node):
+        if (node.domain or "") not in STANDARD or _holds_graphs(node):
             return f"`{node.op}` reads it", behind
         if _divides_by(draft.facts, node, tensor):
             return f"`{node.op}` divides by it", behind
@@ -171,7 +172,7 @@ def _is_upright(facts: Facts, tensor: gs.Tensor) -> bool:
                 return False
             continue
         node = maker_of(at)
-        if node is None or (node.domain or "") not in opsets.STANDARD:
+        if node is None or (node.domain or "") not in STANDARD:
             return False
         kept = _KEEP_UPRIGHT.get(node.op, slice(1) if node.op in _MOVES else slice(0))
         behind = node.inputs[kept]
@@ -189,7 +190,7 @@ def _is_upright(facts: Facts, tensor: gs.Tensor) -> bool:
 def _array(facts: Facts, tensor: gs.Tensor) -> Array | None:
     """The values of a constant, also of a Constant behind, which the sweep has not come to."""
     for node in tensor.inputs:
-        if node.op == "Constant" and (node.domain or "") in opsets.STANDARD:
+        if node.op == "Constant" and (node.domain or "") in STANDARD:
             facts.infer(node)
     return facts.array(tensor)
 
@@ -222,7 +223,7 @@ def is_number(draft: Draft, tensor: gs.Tensor, number: int) -> bool:
 def _number_as(facts: Facts, tensor: gs.Tensor, number: int) -> Sequence[gs.Tensor | None]:
     """What has to be this number for a computed value to be; None where that is not known."""
     producer = maker_of(tensor)
-    if producer is None or (producer.domain or "") not in opsets.STANDARD:
+    if producer is None or (producer.domain or "") not in STANDARD:
         return [None]
     if producer.op == "ConstantOfShape":
         return [None] if np.any(number_of(producer) != number) else []

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from surgeon.opsets import MOVED, STANDARD
-from surgeon.standard import schema
+from surgeon.opsets import MOVED
+from surgeon.standard import STANDARD, opset_of, schema
 
 _COMMUTATIVE = frozenset("Add Mul And Or Xor Equal Min Max Sum Mean".split())
 # Attributes that say what holds anyway; onnx's schemas give them no default value.
@@ -48,7 +48,7 @@ def difference(actual: onnx.ModelProto, expected: onnx.ModelProto) -> str | None
 
 
 def _view(model: onnx.ModelProto) -> View:
-    opset = next((e.version for e in model.opset_import if e.domain in STANDARD), 1)
+    opset = opset_of(model) or 1
     graph = onnx.shape_inference.infer_shapes(model).graph
     values = (*graph.input, *graph.output, *graph.value_info)
     kinds = [(value.name, value.type.tensor_type) for value in values]

@@ -16,6 +16,7 @@ from surgeon.errors import Location, RecipeError
 from surgeon.notation.operators import OF_RUNTIMES
 from surgeon.reference.early import SINCE
 from surgeon.spelling import is_plugin
+from surgeon.standard import STANDARD
 
 _DEPRECATED = "is deprecated in domain_version"
 _LEFT_OUT = "is marked single but has an empty string"  # an operand, as PyTorch 2.1 writes a norm
@@ -69,7 +70,7 @@ class Text:
         """
         model = self.parsed()
         for entry in model.opset_import:
-            if opset is not None and entry.domain in ("", "ai.onnx"):
+            if opset is not None and entry.domain in STANDARD:
                 entry.version = opset
         for value in list(model.graph.input):
             if value.name in values:

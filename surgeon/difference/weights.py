@@ -15,6 +15,7 @@ import onnx
 from surgeon.difference.texts import Tensor, tensor_said
 from surgeon.difference.values import Values, content
 from surgeon.soundness.scopes import Node, Scope
+from surgeon.standard import STANDARD
 
 _KINDS = onnx.AttributeProto.AttributeType
 _HELD = (  # the attributes that hold a tensor: their kind, which files before IR 2 leave out
@@ -202,7 +203,7 @@ def constants_of(scope: Scope) -> dict[str, Tensor]:
 def _value(node: Node) -> Tensor | None:
     if (
         node.proto.op_type != "Constant"
-        or node.proto.domain not in ("", "ai.onnx")
+        or node.proto.domain not in STANDARD
         or len(node.attributes) != 1
         or len(node.outputs) != 1
     ):

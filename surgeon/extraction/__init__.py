@@ -28,6 +28,7 @@ from surgeon.model import Model, ModelLike
 from surgeon.opening import told_apart
 from surgeon.provenance import begun, stamps
 from surgeon.renaming import names_of_values, unused
+from surgeon.standard import opset_of
 from surgeon.surgery import GOOD
 from surgeon.wire import copy_field
 from surgeon.writer import imports, set_property
@@ -218,7 +219,7 @@ def model_of(
     annotated = (a for a in source.quantization_annotation if a.tensor_name in inner)
     graph.quantization_annotation.extend(annotated)
     made.functions.extend(_called(proto, part.nodes))
-    opset = max((e.version for e in proto.opset_import if e.domain in ("", "ai.onnx")), default=1)
+    opset = opset_of(proto) or 1
     before, now = [source, *proto.functions], [graph, *made.functions]
     made.opset_import.extend(imports(proto.opset_import, opset, before, now))
     return made

@@ -8,13 +8,14 @@ import onnx
 import onnx.shape_inference
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets, standard
+from surgeon import standard
 from surgeon.dims import Dim
 from surgeon.facts.fact import INTEGERS, Fact
 from surgeon.facts.kinds import known_type
 from surgeon.links import named_inputs
 from surgeon.model import Model
 from surgeon.nested import every_node
+from surgeon.standard import STANDARD
 
 _LARGEST_HINT = 1024  # elements of an operand that inference may want to see
 _OF_AS_MANY_AXES = {"Reshape": 1, "Expand": 1, "ConstantOfShape": 0}  # as this operand is long
@@ -31,7 +32,7 @@ class Breadth:
     def __init__(self, model: Model, new_dim: Callable[[str, int], Dim]) -> None:
         self.model, self.new_dim = model, new_dim
         self.imports = [
-            entry for entry in model.proto.opset_import if entry.domain in opsets.STANDARD
+            entry for entry in model.proto.opset_import if entry.domain in STANDARD
         ] or [onnx.helper.make_opsetid("", model.opset)]
         self._names: dict[Dim, str] = {}
         self._dims: dict[str, Dim] = {}
@@ -104,7 +105,7 @@ class Breadth:
         imports = [*self.imports, onnx.helper.make_opsetid(function.domain, 1)]
         model = onnx.helper.make_model(graph, opset_imports=imports, functions=[function])
         for entry in model.functions[0].opset_import:  # every operator in it is the same there
-            if entry.domain in opsets.STANDARD:
+            if entry.domain in STANDARD:
                 entry.version = self.model.opset
         try:
             found = onnx.shape_inference.infer_shapes(model)  # without data: a Range may be long

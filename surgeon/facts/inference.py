@@ -24,10 +24,11 @@ from surgeon.facts.properties import not_negative, not_zero, unit_axis
 from surgeon.facts.question import Question, Shape
 from surgeon.meanings import Meanings, full_name
 from surgeon.model import Model
+from surgeon.standard import STANDARD
 
 _AttributeRef = gs.Node.AttributeRef
 _FIRST_BOOLEAN_MASK = 10  # the opset from which on a Dropout's mask is not of its input's type
-_DOMAINS = frozenset({*opsets.STANDARD, opsets.LEGACY})
+_DOMAINS = frozenset({*STANDARD, opsets.LEGACY})
 _MALFORMED = (  # what a node that is not as its operator wants it may bring about
     AttributeError,
     IndexError,

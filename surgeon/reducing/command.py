@@ -21,6 +21,7 @@ from onnx import helper
 
 from surgeon.errors import ForeignError, ModelError, RecipeError
 from surgeon.model import Model
+from surgeon.standard import STANDARD
 
 MODEL, DATA = "{model}", "{data}"
 _WHERE = "--check"
@@ -258,7 +259,7 @@ def write_plain(path: Path, like: Path) -> None:
         if like.stat().st_size <= _LOADED:
             other = Model.load(like).proto
             ir_version = other.ir_version or ir_version
-            found = [each for each in other.opset_import if each.domain in ("", "ai.onnx")]
+            found = [each for each in other.opset_import if each.domain in STANDARD]
             opsets = found or opsets
     x, y = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 3, 8, 8]) for n in "xy")
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], "relu")], "plain", [x], [y])

@@ -20,6 +20,7 @@ from surgeon.model import Model
 from surgeon.nested import every_body
 from surgeon.provenance import WEIGHTLESS
 from surgeon.renaming import unused
+from surgeon.standard import STANDARD, opset_of
 from surgeon.stored import bytes_of
 from surgeon.writer import set_property
 
@@ -92,7 +93,7 @@ def without_weights(model: Model) -> Weightless:
 def _scopes(proto: onnx.ModelProto) -> Iterator[_Scope]:
     for top in (proto.graph, *proto.functions):
         own = proto if isinstance(top, onnx.GraphProto) else top
-        opset = max((e.version for e in own.opset_import if e.domain in ("", "ai.onnx")), default=1)
+        opset = opset_of(own) or 1
         yield _Scope(top, opset)
         yield from (_Scope(body, opset) for body in every_body(top.node))
 
@@ -107,7 +108,7 @@ def _take_weights(scope: _Scope, stay: Collection[str]) -> list[tuple[str, onnx.
                 found.append((tensor.name, tensor))
                 del initializers[at]
     for at, node in reversed([*enumerate(scope.top.node)]):
-        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+        if node.op_type == "Constant" and node.domain in STANDARD:
             held = next((each.t for each in node.attribute if each.HasField("t")), None)
             if held is not None and _is_weight(held, scope.opset):
                 found.append((node.output[0], held))

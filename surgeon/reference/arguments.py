@@ -19,6 +19,7 @@ from onnx import AttributeProto
 
 from surgeon.reference import libraries
 from surgeon.reference.schema import Mismatch, bind, parse_schema
+from surgeon.standard import STANDARD
 
 _LIBRARIES = ("aten", "torchvision", "torchaudio", "quantized_decomposed", "torchao")
 ATEN_DOMAINS = frozenset({*_LIBRARIES, *(f"org.pytorch.{name}" for name in _LIBRARIES)})
@@ -62,13 +63,13 @@ def is_foreign(node: onnx.NodeProto) -> bool:
     if libraries.is_known(node):
         return True
     if node.op_type == "DynamicSlice":  # on trial in ONNX before opset 9, and dropped
-        return node.domain in ("", "ai.onnx")
+        return node.domain in STANDARD
     if node.op_type == "Unsqueeze":  # a bound of a slice that was left out
-        return node.domain in ("", "ai.onnx") and not any(node.input[:1])
+        return node.domain in STANDARD and not any(node.input[:1])
     if node.op_type == "SequenceConstruct":  # indices of which one is None: no sequence of tensors
-        return node.domain in ("", "ai.onnx") and "" in node.input
+        return node.domain in STANDARD and "" in node.input
     if node.op_type == "Cast":  # no runtime has complex values
-        return node.domain in ("", "ai.onnx") and any(a.i in _COMPLEX for a in node.attribute)
+        return node.domain in STANDARD and any(a.i in _COMPLEX for a in node.attribute)
     if (node.domain, node.op_type) == _TRAINER:
         return True
     return node.op_type == "ATen" and node.domain in ("", "ai.onnx", "com.microsoft")

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 
 from surgeon.reference.errors import NoWitness, Undefined
+from surgeon.standard import STANDARD
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
@@ -96,7 +97,7 @@ def has(node: onnx.NodeProto, values: Iterable[Any]) -> bool:
     Of double precision a Conv and what is said element by element: its Loop without a condition,
     for one, takes no turn. And a permutation whose axes are counted from behind, as by PyTorch.
     """
-    if node.domain not in ("", "ai.onnx"):
+    if node.domain not in STANDARD:
         return False
     if node.op_type == "Transpose":
         return any(axis < 0 for a in node.attribute if a.name == "perm" for axis in a.ints)

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 
 import onnx
 
+from surgeon.standard import STANDARD, opset_of
+
 DOMAIN = "early"  # where the witness has them
 # By operator, the first opset that has it.
 SINCE: Mapping[str, int] = {"Gelu": 20, "GridSample": 16, "HardSwish": 14, "Mish": 18, "Swish": 24}
@@ -96,7 +98,7 @@ def _lists(graph: onnx.GraphProto) -> set[str]:
 
 
 def _early(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
+    opset = opset_of(model) or 0
     names = {name for name, since in SINCE.items() if opset < since}
     names |= {name for name, until in _UNTIL.items() if opset >= until}
     waiting = [model.graph] if opset else []
@@ -110,7 +112,7 @@ def _early(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
                 node.op_type == "Constant" and any(_is_negative(a.t) for a in node.attribute)
             ):
                 negative.update(node.output)
-            if node.domain in ("", "ai.onnx") and (
+            if node.domain in STANDARD and (
                 node.op_type in names
                 or (node.op_type == "Expand" and not negative.isdisjoint(node.input[1:]))
                 or (node.op_type == "Einsum" and _sums_ellipsis(node))

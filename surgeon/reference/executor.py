@@ -31,14 +31,9 @@ from surgeon.reference.plan import (
     reads,
     without_calls,
 )
-from surgeon.reference.witness import (
-    NumpyWitness,
-    OldMeanings,
-    Trembling,
-    Witness,
-    execute,
-)
+from surgeon.reference.witness import NumpyWitness, OldMeanings, Trembling, Witness, execute
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
+from surgeon.standard import STANDARD
 
 OpenSession = Callable[..., Runner]
 _MOST_SIZES = 8  # a longer line of integers is data, and may be of another length next time
@@ -203,7 +198,7 @@ class Program:
                 values.update(self._run_stretch(index, step, values))
             else:
                 node = step.nodes[0]
-                if node.op_type in CONTROL and node.domain in ("", "ai.onnx"):
+                if node.op_type in CONTROL and node.domain in STANDARD:
                     results = control.run(node, values, self._look_up, self._body)
                 elif (node.domain, node.op_type) == ("prim", "Uninitialized"):
                     results = [self._unread(name) for name in node.output]

@@ -13,6 +13,7 @@ import onnx
 from surgeon.errors import ModelError
 from surgeon.nested import bodies
 from surgeon.reference.arguments import ATEN_DOMAINS, PRIM_DOMAINS, constant_value, is_foreign
+from surgeon.standard import STANDARD
 
 CONTROL = frozenset({"If", "Loop", "Scan"})
 
@@ -61,7 +62,7 @@ class Constants:
             self._add(node)
 
     def _add(self, node: onnx.NodeProto) -> None:
-        if node.domain not in ("", "ai.onnx") or not node.output:
+        if node.domain not in STANDARD or not node.output:
             return
         name = node.output[0]
         if node.op_type == "Constant":

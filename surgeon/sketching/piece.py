@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from surgeon import opsets, standard
+from surgeon import standard
 from surgeon.captured import dtype_name
 from surgeon.dialect import ATEN, PRIM, normalise
 from surgeon.errors import Location, RecipeError
@@ -24,6 +24,7 @@ from surgeon.model import Model
 from surgeon.nested import bodies
 from surgeon.notation import Argument, NodePattern, Pattern, print_pattern
 from surgeon.notation.pattern import word_of
+from surgeon.standard import STANDARD
 
 CLEANED = "Take it from what `surgeon apply clean` makes of the model."
 _FEW = 8  # whole numbers, up to which a list of them belongs to the part
@@ -249,7 +250,7 @@ class _Reader:
             self.names[t.name] if self.reads[t.name] or t.name in self.given else "_"
             for t in node.outputs
         )
-        if domain in opsets.STANDARD:
+        if domain in STANDARD:
             domain = ""
             attributes, unsaid = _with_defaults(node.op, attributes, self.flat.opset)
             named = next(name for name in outputs if name != "_")
@@ -269,7 +270,7 @@ class _Reader:
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         inputs = [Argument(self.names[name] if name else "") for name in node.input]
         outputs = tuple(self.names[name] if name else "" for name in node.output)
-        domain = "" if node.domain in opsets.STANDARD else node.domain
+        domain = "" if node.domain in STANDARD else node.domain
         return _pattern(domain, node.op_type, "", inputs, outputs, attributes)
 
 

@@ -25,11 +25,10 @@ from surgeon.soundness.control import check_bodies
 from surgeon.soundness.scopes import Node, Scope
 from surgeon.soundness.tensors import Broken, check_tensor, quoted
 from surgeon.soundness.texts import check_texts
-from surgeon.standard import first_opset, schema
+from surgeon.standard import STANDARD, first_opset, opset_of, schema
 
 LARGEST_CALLS = 1_000_000  # nodes after every call of a function is written out
 _MEND = "Export or download the model again; `onnx.checker` may say more."
-_STANDARD = ("", "ai.onnx")
 _FIRST_IR_WITH_IMPORTS = 3
 
 
@@ -71,7 +70,7 @@ def check(proto: onnx.ModelProto, folder: Path | None, *, where: str) -> Sound:
         main, *functions = scopes = scopes_of(proto)
         check_texts(proto, (main, *functions))
         _check_functions(main, functions)
-        opset = max((e.version for e in proto.opset_import if e.domain in _STANDARD), default=1)
+        opset = opset_of(proto) or 1
         _check_imports(proto)
         outside = False
         shared: dict[str, None] = {}
@@ -295,21 +294,34 @@ def _calls(top: Scope, functions: Any) -> Counter[Any]:
 
 def _check_imports(proto: onnx.ModelProto) -> None:
     """Standard nodes mean nothing without the operator set's version, which IR 3 made a duty."""
-    if proto.ir_version < _FIRST_IR_WITH_IMPORTS or any(
-        entry.domain in _STANDARD for entry in proto.opset_import
-    ):
+    for part in (proto, *proto.functions):
+        _check_versions(part)
+    if proto.ir_version < _FIRST_IR_WITH_IMPORTS or opset_of(proto) is not None:
         return
     for node in proto.graph.node:
-        if node.domain in _STANDARD and node.op_type != "ATen":
+        if node.domain in STANDARD and node.op_type != "ATen":
             raise Broken(
                 f"it imports no version of ONNX's own operator set, which node `{node.name}` "
                 f"({node.op_type}) is of: `opset_import` has to name the one it was written for"
             )
 
 
+def _check_versions(part: onnx.ModelProto | onnx.FunctionProto) -> None:
+    """Of two versions of one domain onnxruntime takes the last, and onnx the higher one."""
+    versions: dict[str, int] = {}
+    for entry in part.opset_import:
+        domain = "" if entry.domain in STANDARD else entry.domain
+        if versions.setdefault(domain, entry.version) != entry.version:
+            whose = quoted(domain) if domain else "ONNX's own operator set"
+            raise Broken(
+                f"it imports two versions of {whose}, {versions[domain]} and {entry.version}: "
+                "`opset_import` has to name only the one it was written for"
+            )
+
+
 def _check_gives(node: Node) -> None:
     """Each of ONNX's operators gives something; others may be there for what they do."""
-    if node.proto.domain in _STANDARD and first_opset(node.proto.op_type):
+    if node.proto.domain in STANDARD and first_opset(node.proto.op_type):
         raise Broken(f"{node} gives nothing")
 
 
@@ -317,7 +329,7 @@ def _check_attributes(node: Node, opset: int) -> None:
     """A standard operator's attributes are of the kinds that it has."""
     operator = node.proto.op_type
     # torch 1.4 says Constant in kinds of its own, and they are read
-    if operator == "Constant" or node.proto.domain not in _STANDARD:
+    if operator == "Constant" or node.proto.domain not in STANDARD:
         return
     kinds = _kinds(operator, opset)
     for attribute in node.attributes:

@@ -6,8 +6,8 @@ import onnx
 
 from surgeon.soundness.scopes import Node
 from surgeon.soundness.tensors import Broken, quoted
+from surgeon.standard import STANDARD
 
-_STANDARD = ("", "ai.onnx")
 _BODIES = {
     "If": frozenset({"then_branch", "else_branch"}),
     "Loop": frozenset({"body"}),
@@ -29,7 +29,7 @@ def check_bodies(node: Node, opset: int) -> None:
         if attribute.type == onnx.AttributeProto.GRAPH and not attribute.HasField("g"):
             raise Broken(f"attribute {quoted(attribute.name)} of {node} holds no graph")
     wanted = _BODIES.get(operator)
-    if wanted is None or node.proto.domain not in _STANDARD:
+    if wanted is None or node.proto.domain not in STANDARD:
         return
     lacking = wanted - {each.name for each in node.attributes if each.HasField("g")}
     if lacking:

@@ -9,6 +9,7 @@ import onnx
 
 from surgeon.nested import every_body, every_node
 from surgeon.renaming import names_of_values, unused
+from surgeon.standard import STANDARD, opset_of
 
 _TYPE = onnx.TensorProto
 _MOVES = frozenset("Flatten Identity Reshape Slice Squeeze Transpose Unsqueeze".split())
@@ -33,8 +34,7 @@ class Ends:
 
     def __init__(self, proto: onnx.ModelProto) -> None:
         self.graph = proto.graph
-        versions = [e.version for e in proto.opset_import if e.domain in ("", "ai.onnx")]
-        self.opset = max(versions, default=1)
+        self.opset = opset_of(proto) or 1
         given = {value.name for value in self.graph.input}  # by the caller, whatever the file has
         self.constants = {t.name: t for t in self.graph.initializer if t.name not in given}
         valued = {t.name for t in self.graph.initializer}
@@ -176,7 +176,7 @@ class Ends:
         node = makers.get(name)
         while node is not None:
             alone = len(self._readers(name)) + (name in self.outputs) == 1
-            if not alone or node.domain not in ("", "ai.onnx") or not node.input:
+            if not alone or node.domain not in STANDARD or not node.input:
                 return []
             found.insert(0, node)
             if node.op_type == operator:
@@ -209,7 +209,7 @@ class Ends:
         while name not in self.outputs:
             found = self._readers(name)
             readers = [r for r in found if r is None or r.op_type not in beside]
-            if len(readers) != 1 or readers[0] is None or readers[0].domain not in ("", "ai.onnx"):
+            if len(readers) != 1 or readers[0] is None or readers[0].domain not in STANDARD:
                 return []
             reader = readers[0]
             if not reader.output:

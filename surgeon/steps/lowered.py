@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 
+from surgeon.opsets import PRECISION
+
 Dims = list[int | None]
 _SCALARS = {"value_float": np.float32, "value_int": np.int64}
 _LISTS = {"value_floats": np.float32, "value_ints": np.int64}
@@ -113,8 +115,8 @@ def _leave_out(node: onnx.NodeProto, name: str, value: int) -> None:
 
 
 def quantized(node: onnx.NodeProto, where: Where) -> None:
-    """Scales along an axis came with opset 13; one scale has none. Before 23 it divides floats."""
-    if where.opset < 23:
+    """Scales along an axis came with opset 13, and halves divided as such with `PRECISION`."""
+    if where.opset < PRECISION:
         _leave_out(node, "precision", onnx.TensorProto.FLOAT)
     if where.opset >= 13:
         return

@@ -16,11 +16,10 @@ from surgeon.errors import OpsetError, SurgeonError
 from surgeon.external import with_small_data, without_data
 from surgeon.facts.fact import INTEGERS
 from surgeon.facts.kinds import HALVES
-from surgeon.importer import opset_of
 from surgeon.inferring import NotInferred, inferred
-from surgeon.nested import bodies, every_node, functions_left
-from surgeon.opsets import MOVED, PRECISION, STANDARD, Moved
-from surgeon.standard import first_opset, schema
+from surgeon.nested import bodies, functions_left, standard_nodes
+from surgeon.opsets import MOVED, PRECISION, Moved
+from surgeon.standard import STANDARD, first_opset, opset_of, schema
 from surgeon.steps.irversion import least_ir_version
 from surgeon.steps.lowered import FORMS, Dims, Not, Where
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
@@ -73,8 +72,7 @@ def lower_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
         at = Where(opset, {}, _dims_of(proto))
         _lower(lowered.graph, before, at, fed=set(_fed(proto)))
         _add(lowered, at.added)
-        nodes = every_node(proto.graph.node)
-        if before >= PRECISION > opset and any(n.op_type == "QuantizeLinear" for n in nodes):
+        if before >= PRECISION > opset and any(standard_nodes(proto.graph, "QuantizeLinear")):
             _check_quotients(inferred(proto).graph, {})
         if before >= _FLOORED > opset:
             _check_remainders(inferred(proto).graph)

@@ -16,9 +16,9 @@ import onnx
 
 from surgeon.errors import SurgeonError
 from surgeon.nested import every_node
+from surgeon.standard import STANDARD
 
 STEP = "plain-attributes"
-_STANDARD = ("", "ai.onnx")
 _OTHERWISE = {  # which meant something else by default before
     "Resize": frozenset({"coordinate_transformation_mode", "nearest_mode"}),
     "RoiAlign": frozenset({"coordinate_transformation_mode"}),
@@ -35,7 +35,7 @@ def plain_attributes(proto: onnx.ModelProto) -> onnx.ModelProto:
     changed.CopyFrom(proto)
     gone = 0
     for node in _nodes(changed):
-        later = _later(node.op_type) if node.domain in _STANDARD else {}
+        later = _later(node.op_type) if node.domain in STANDARD else {}
         kept = [a for a in node.attribute if not _is_needless(a, later)]
         for names, end in _left_out(node):
             gone += len(names) - end
@@ -62,7 +62,7 @@ def has_such(proto: onnx.ModelProto) -> bool:
     return any(
         _is_needless(attribute, _later(node.op_type))
         for node in _nodes(proto)
-        if node.domain in _STANDARD and node.attribute
+        if node.domain in STANDARD and node.attribute
         for attribute in node.attribute
     )
 
@@ -76,7 +76,7 @@ def _left_out(node: onnx.NodeProto) -> Iterator[tuple[Any, int]]:
     """The inputs or outputs of a node of ONNX's own that end in empty names, and where to end."""
     if not any(names and not names[-1] for names in (node.input, node.output)):
         return
-    versions = _versions().get(node.op_type, ()) if node.domain in _STANDARD else ()
+    versions = _versions().get(node.op_type, ()) if node.domain in STANDARD else ()
     if not versions:
         return
     least = max(each.min_input for each in versions), max(_kept_outputs(v, node) for v in versions)
@@ -121,6 +121,6 @@ def _later(op: str) -> dict[str, Any]:
 def _versions() -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
-        if schema.domain in _STANDARD:
+        if schema.domain in STANDARD:
             found.setdefault(schema.name, []).append(schema)
     return found

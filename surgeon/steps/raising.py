@@ -10,7 +10,6 @@ import onnx
 from surgeon.errors import OpsetError, SurgeonError
 from surgeon.external import with_small_data
 from surgeon.facts.kinds import HALVES
-from surgeon.importer import opset_of
 from surgeon.inferring import NotConverted, NotInferred, converted, inferred
 from surgeon.nested import (
     WRITE_OUT,
@@ -19,10 +18,11 @@ from surgeon.nested import (
     every_body,
     every_node,
     functions_left,
+    standard_nodes,
 )
-from surgeon.opsets import BROADCASTING, PRECISION, STANDARD
+from surgeon.opsets import BROADCASTING, PRECISION
 from surgeon.spelling import is_foreign, operator_name
-from surgeon.standard import first_opset
+from surgeon.standard import STANDARD, first_opset, opset_of
 from surgeon.steps.unread import without_inputs
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
@@ -82,24 +82,23 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
     if before < _COORDINATES <= opset:
         _check_upsamples(proto, opset)
     kinds: dict[str, onnx.TypeProto.Tensor] = {}
-    if before < _COORDINATES <= opset and _has(proto, *_NUMBERS):
+    if before < _COORDINATES <= opset and any(standard_nodes(proto.graph, *_NUMBERS)):
         kinds = _kinds(proto)
-    if before < _ONE_AXIS <= opset and _has(proto, "Hardmax"):
+    if before < _ONE_AXIS <= opset and any(standard_nodes(proto.graph, "Hardmax")):
         _check_hardmax(proto, kinds or _kinds(proto), opset)
     if before < _MASKS <= opset:
         _check_masks(proto, opset)
-    if before < BROADCASTING <= opset and _has(proto, "PRelu"):
+    if before < BROADCASTING <= opset and any(standard_nodes(proto.graph, "PRelu")):
         proto = _with_slopes_of_channels(proto, kinds or _kinds(proto), opset)
-    divided = before < PRECISION <= opset and _has(proto, "QuantizeLinear")
+    divided = before < PRECISION <= opset and any(standard_nodes(proto.graph, "QuantizeLinear"))
     try:
         raised = converted(_unlisted(proto), opset)
     except NotConverted as error:
         raise _failed(proto, opset, error) from None
     if before < _COORDINATES <= opset:
         constants = _constants(raised)
-        for node in every_node(raised.graph.node):
-            if node.op_type == "Resize" and node.domain in ("", "ai.onnx"):
-                _as_before(node, constants, opset)
+        for node in standard_nodes(raised.graph, "Resize"):
+            _as_before(node, constants, opset)
     _type_numbers(raised, kinds)
     if divided:
         _say_precision(raised, _kinds(proto))
@@ -139,13 +138,8 @@ def _check_meanings(proto: onnx.ModelProto, before: int, opset: int) -> None:
     if proto.functions:
         raise SurgeonError(f"the model has {functions_left(proto)}", where=where, mend=WRITE_OUT)
     for operator, (since, what, mend) in _OTHERWISE.items():
-        if before < since <= opset and _has(proto, operator):
+        if before < since <= opset and any(standard_nodes(proto.graph, operator)):
             raise SurgeonError(what, where=where, mend=mend)
-
-
-def _has(proto: onnx.ModelProto, *operators: str) -> bool:
-    nodes = every_node(proto.graph.node)
-    return any(n.op_type in operators and n.domain in STANDARD for n in nodes)
 
 
 def _kinds(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
@@ -167,9 +161,7 @@ def _kinds(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
 def _check_hardmax(
     proto: onnx.ModelProto, kinds: Mapping[str, onnx.TypeProto.Tensor], opset: int
 ) -> None:
-    for node in every_node(proto.graph.node):
-        if node.op_type != "Hardmax" or node.domain not in STANDARD:
-            continue
+    for node in standard_nodes(proto.graph, "Hardmax"):
         axis = next((a.i for a in node.attribute if a.name == "axis"), 1)
         kind = kinds.get(node.input[0])
         rank = len(kind.shape.dim) if kind is not None and kind.HasField("shape") else None
@@ -191,9 +183,7 @@ def _with_slopes_of_channels(
     listed = proto.ir_version < FIRST_IR_WITH_FREE_INITIALIZERS  # all weights are, and none is fed
     if listed:
         constants.update((tensor.name, tensor) for tensor in proto.graph.initializer)
-    for node in every_node(made.graph.node):
-        if node.op_type != "PRelu" or node.domain not in STANDARD:
-            continue
+    for node in standard_nodes(made.graph, "PRelu"):
         slope, kind = constants.get(node.input[1]), kinds.get(node.input[0])
         if slope is not None and all(size == 1 for size in slope.dims):
             continue
@@ -218,8 +208,8 @@ def _with_slopes_of_channels(
 
 def _check_masks(proto: onnx.ModelProto, opset: int) -> None:
     read = all_read(proto.graph) - {""}
-    for node in every_node(proto.graph.node):
-        if node.op_type == "Dropout" and node.domain in STANDARD and read & {*node.output[1:]}:
+    for node in standard_nodes(proto.graph, "Dropout"):
+        if read & {*node.output[1:]}:
             raise SurgeonError(
                 f"the mask of a Dropout is read, of which ONNX says nothing before opset {_MASKS}",
                 where=f"raise-opset: {opset}, output `{node.output[0]}`",
@@ -247,9 +237,7 @@ def _type_numbers(raised: onnx.ModelProto, kinds: Mapping[str, onnx.TypeProto.Te
 
 def _say_precision(raised: onnx.ModelProto, kinds: Mapping[str, onnx.TypeProto.Tensor]) -> None:
     """Have a QuantizeLinear of halves divide in float32, as it did."""
-    for node in every_node(raised.graph.node):
-        if node.op_type != "QuantizeLinear" or node.domain not in STANDARD:
-            continue
+    for node in standard_nodes(raised.graph, "QuantizeLinear"):
         kind = kinds.get(node.input[0])
         if kind is not None and kind.elem_type in HALVES:
             told = onnx.helper.make_attribute("precision", onnx.TensorProto.FLOAT)
@@ -295,8 +283,8 @@ def _constants(proto: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
         for tensor in graph.initializer
         if tensor.name not in given
     }
-    for node in every_node(proto.graph.node):
-        for attribute in node.attribute if node.op_type == "Constant" else ():
+    for node in standard_nodes(proto.graph, "Constant"):
+        for attribute in node.attribute:
             if attribute.name == "value":
                 constants[node.output[0]] = attribute.t
     return constants
@@ -314,9 +302,7 @@ def _scales(
 
 def _check_upsamples(proto: onnx.ModelProto, opset: int) -> None:
     constants = _constants(proto)
-    for node in every_node(proto.graph.node):
-        if node.op_type != "Upsample":
-            continue
+    for node in standard_nodes(proto.graph, "Upsample"):
         scales = [s for a in node.attribute if a.name == "scales" for s in a.floats]
         scales = _scales(node, 1, constants) or scales
         if any(scale < 1 for scale in scales):

@@ -11,6 +11,7 @@ import onnx
 
 from surgeon.document import Value, read, suggest
 from surgeon.errors import RecipeError
+from surgeon.standard import STANDARD
 from surgeon.targets.target import Target
 
 _KEYS = {"title", "opsets", "operators", "limited"}
@@ -92,7 +93,7 @@ def _opsets(given: Value | None) -> tuple[int, int] | None:
 def _standard() -> frozenset[str]:
     """The operators of ONNX, those of former opsets too."""
     schemas = onnx.defs.get_all_schemas_with_history()
-    return frozenset(schema.name for schema in schemas if schema.domain in ("", "ai.onnx"))
+    return frozenset(schema.name for schema in schemas if schema.domain in STANDARD)
 
 
 def _refuse(value: Value, what: str, mend: str) -> NoReturn:

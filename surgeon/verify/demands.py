@@ -14,6 +14,7 @@ import onnx
 
 from surgeon.nested import every_node
 from surgeon.reference.arguments import constant_value, decode, is_foreign
+from surgeon.standard import STANDARD
 from surgeon.verify.limits import Input
 
 Shape = tuple[int, ...]
@@ -48,7 +49,7 @@ def demanded_sizes(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str,
     for node in every_node(model.graph.node):
         if node.op_type in _LISTS:
             lists[node.output[0]] = list(node.input)
-        elif node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+        elif node.op_type == "Constant" and node.domain in STANDARD:
             value = constant_value(node)
             if isinstance(value, np.ndarray):
                 tensors[node.output[0]] = value.shape

@@ -13,6 +13,7 @@ import onnx
 from surgeon import suited
 from surgeon.nested import every_node
 from surgeon.reference.arguments import constant_value, decode, is_foreign
+from surgeon.standard import STANDARD
 from surgeon.verify.specs import Spec, fitting
 
 _SAME_VALUES = frozenset(
@@ -126,7 +127,7 @@ def _shapes(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, tuple[
     shapes: dict[str, tuple[Dim, ...]] = {t.name: tuple(t.dims) for t in model.graph.initializer}
     shapes.update((each.name, each.dims) for each in inputs)
     for node in every_node(model.graph.node):
-        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+        if node.op_type == "Constant" and node.domain in STANDARD:
             value = constant_value(node)
             shapes[node.output[0]] = value.shape if isinstance(value, np.ndarray) else ()
         elif node.op_type == "Transpose" and node.input[0] in shapes:

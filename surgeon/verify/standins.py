@@ -17,12 +17,12 @@ import onnx
 from onnx import TensorProto, helper
 
 from surgeon.declared import size_of
-from surgeon.importer import opset_of
 from surgeon.inferring import NotInferred, inferred
 from surgeon.isolation import unknown_operators
 from surgeon.nested import bodies, every_body, every_node
 from surgeon.reference.arguments import is_foreign
 from surgeon.reference.plan import reads, without_calls
+from surgeon.standard import opset_of
 
 _OLDEST = 9  # opset: NonZero and ConstantOfShape, of which places are made
 _LIKE = 15  # opset: CastLike, for what nobody told the dtype of

@@ -23,13 +23,14 @@ from surgeon.reference.libraries import (
     quark,
     tensorrt,
 )
+from surgeon.standard import STANDARD
 
 Function = Callable[..., Any]
 TABLES: Mapping[str, Mapping[str, Function]] = {
     **dict.fromkeys(caffe2.DOMAINS, caffe2.TABLE),
     **dict.fromkeys(openvino.DOMAINS, openvino.TABLE),
     **dict.fromkeys(
-        ("", "ai.onnx"),
+        STANDARD,
         {name: openvino.TABLE[name] for name in openvino.HOMELESS}
         | dict(onnx_trials.DROPPED)
         | dict(onnx_trials.TENSORFLOW),

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import onnx
 
+from surgeon.standard import STANDARD
+
 # Which module has which operators, by where they come from.
 _MODULES: Mapping[tuple[str, str], str] = {
     ("TRT", "EfficientNMS_TRT EfficientNMSX_TRT EfficientNMSX"): "detections",
@@ -59,10 +61,10 @@ def _module(domain: str, operator: str) -> str | None:
         if operator not in names.split():
             continue
         own = operator.endswith("_TRT") or operator.startswith("MMCV")
-        homeless = domain in ("", "ai.onnx") and source != "caffe2" and operator not in _STANDARD
+        homeless = domain in STANDARD and source != "caffe2" and operator not in _STANDARD
         if not source:  # of anyone's, but of no tool's
             tools = any(domain in domains for domains in _DOMAINS.values())
-            own = domain not in ("", "ai.onnx") and not tools and not domain.startswith(_TOOLS)
+            own = domain not in STANDARD and not tools and not domain.startswith(_TOOLS)
         if own or homeless or domain in _DOMAINS.get(source, ()):
             return module
     return None
