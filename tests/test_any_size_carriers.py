@@ -87,6 +87,14 @@ REFUSED = {
     "(float[1,3,9,8] x) => (float[1,3,3] y) <int64[3] s = {1, 3, 72}, float t = {216}> "
     "{ a = Reshape (x, s) b = Transpose <perm = [0, 2, 1]> (a) m = MatMul (a, b) "
     "y = Div (m, t) }": "`t` holds 216",
+    "(float[1,2,24,20] x) => (float[1,2,1,1] y) <float t = {6.1737862}> "
+    "{ a = ReduceLogSumExp <axes = [2, 3]> (x) y = Sub (a, t) }": "`t` holds 6.17",
+    "(float[1,1,24,20] x) => (float[1,1,24] y) <int64[1] c = {3}, float w = {0.10526316}> "
+    "{ s = Softmax (x) q = ReduceSum <keepdims = 0> (s, c) y = Mul (q, w) }": "`w` holds 0.105",
+    "(float[1,2,24,20] x) => (float[1,2,2,2] y) <float[1,4] r = {0, 0, 20, 24}, int64[1] i = {0}> "
+    "{ y = RoiAlign <output_height = 2, output_width = 2, sampling_ratio = 2> (x, r, i) }": (
+        "`r` may be for one size"
+    ),
     _ASKED: "`ratio` is computed of the sizes",
     "(float[1,3,24,20] x) => (float[20] y) <int64 z = {0}, int64 o = {1}, int64 l = {3}, "
     "float e = {19}> { s = Shape (x) w = Gather (s, l) r = Range (z, w, o) "

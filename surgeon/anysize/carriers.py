@@ -269,6 +269,13 @@ def samples(sizes: Sizes, node: gs.Node) -> None:
         raise Frozen(f"{sizes.title(grid)} may be for one size")
 
 
+def regions(sizes: Sizes, node: gs.Node) -> None:
+    """RoiAlign: regions that are constants may be the whole plane, or shares of it."""
+    _planes(sizes, node)
+    if sizes.free_axes(node.inputs[0]) and sizes.array(node.inputs[1]) is not None:
+        raise Frozen(f"{sizes.title(node.inputs[1])} may be for one size")
+
+
 def one_hot(sizes: Sizes, node: gs.Node) -> None:
     """OneHot: of as many as a number says."""
     moving.by_places(sizes, node.inputs[0])
@@ -294,7 +301,7 @@ CARRIERS: Mapping[str, Carrier] = {
         (
             on_planes,
             "GlobalMaxPool InstanceNormalization "
-            "GroupNormalization BatchNormalization LRN DepthToSpace RoiAlign",
+            "GroupNormalization BatchNormalization LRN DepthToSpace",
         ),
         (averaged, "GlobalAveragePool GlobalLpPool"),
         (convolved, "Conv ConvInteger"),
@@ -308,6 +315,7 @@ CARRIERS: Mapping[str, Carrier] = {
         (recurrent, "LSTM GRU RNN"),
         (quantised, "QuantizeLinear DequantizeLinear"),
         (samples, "GridSample"),
+        (regions, "RoiAlign"),
         (one_hot, "OneHot"),
         (boxes, "NonMaxSuppression NonZero"),
         (natural, "Transpose Unsqueeze"),
