@@ -95,6 +95,10 @@ REFUSED = {
     "{ y = RoiAlign <output_height = 2, output_width = 2, sampling_ratio = 2> (x, r, i) }": (
         "`r` may be for one size"
     ),
+    "(float[1,3,9,8] x) => (float[1,3,1,1] y) <int64[1] a = {2}, int64[1] b = {3}, float t = {72}> "
+    "{ s = ReduceSum (x, a) r = ReduceSum (s, b) y = Div (r, t) }": "`t` holds 72",
+    "(float[1,3,9,8] x) => (float[1,3,3] y) <float t = {216}> "
+    '{ m = Einsum <equation = "bchw,bdhw->bcd"> (x, x) y = Div (m, t) }': "`t` holds 216",
     _ASKED: "`ratio` is computed of the sizes",
     "(float[1,3,24,20] x) => (float[20] y) <int64 z = {0}, int64 o = {1}, int64 l = {3}, "
     "float e = {19}> { s = Shape (x) w = Gather (s, l) r = Range (z, w, o) "

@@ -163,7 +163,9 @@ def reduced(sizes: Sizes, node: gs.Node) -> None:
         each = {sizes.number(before[axis]) for axis in gone}
         if node.op in _PLACES:  # of a plane in one axis: its rows and columns
             each |= {sizes.number(part) for axis in gone for part in factors(sizes, before[axis])}
-        sizes.counts[node.outputs[0].name] = frozenset({*products, *each})
+        earlier = sizes.counts.get(node.inputs[0].name, frozenset())
+        both = {number * products[0] for number in earlier}  # added up along one axis and another
+        sizes.counts[node.outputs[0].name] = frozenset({*products, *each, *both})
 
 
 def normalised(sizes: Sizes, node: gs.Node) -> None:
@@ -231,9 +233,12 @@ def einsum(sizes: Sizes, node: gs.Node) -> None:
             other = lengths.setdefault(letter, dim)
             if other != dim and (sizes.is_free(dim) or sizes.is_free(other)):
                 raise Clash(f"`{letter}` of its equation is {other} and {dim}")
-    summed = [dim for each, dim in lengths.items() if each not in result and sizes.is_free(dim)]
+    gone = [dim for each, dim in lengths.items() if each not in result]
+    summed = [dim for dim in gone if sizes.is_free(dim)]
     if summed:
-        sizes.counts[node.outputs[0].name] = frozenset({sizes.number(dims.product(summed))})
+        whole = map(sizes.shape, node.inputs)
+        counts = {sizes.number(dims.product(of)) for of in (summed, gone, *whole)}
+        sizes.counts[node.outputs[0].name] = frozenset(counts)
 
 
 def recurrent(sizes: Sizes, node: gs.Node) -> None:
