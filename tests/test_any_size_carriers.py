@@ -53,8 +53,56 @@ FREED: dict[str, Text] = {
         f"""(float[1,1,{h},{w}] x) => (float[1,a,b] y) <int64[1] i = {{1}}> {{
         y = Squeeze (x, i) }}"""
     ),
+    "as many times as large as another, at any size": lambda h, w: (
+        f"""(float[1,3,{2 * h},{2 * w}] x) => (float[1,3,a,b] y)
+        <float[3,3,2,2] k, int64 l = {{3}}, int64[1] r = {{2}}, int64[1] e = {{4}},
+        int64[2] n = {{1, 3}}, float two = {{2}}> {{
+        c = Conv <strides = [2, 2]> (x, k) s = Shape (x) sc = Shape (c)
+        w = Gather (s, l) wf = Cast <to = 1> (w) wc = Gather (sc, l) wcf = Cast <to = 1> (wc)
+        ratio = Div (wf, wcf) p = Slice (sc, r, e) pf = Cast <to = 1> (p) q = Mul (pf, two)
+        f = Floor (q) i = Cast <to = 7> (f) t = Concat <axis = 0> (n, i)
+        u = Resize (c, , , t) y = Mul (u, ratio) }}"""
+    ),
 }
+_PLACE = "(float[1,17,96,64] x) => ({}) <float[17,17,8,8] k, int64[3] s = {{1, 17, 96}}{}> {{ "
+_PLACE += "c = Conv <strides = [8, 8]> (x, k) r = Reshape (c, s) "
+_PLACE += "a = ArgMax <axis = 2, keepdims = 0> (r) {} }}"
+_ASKED = "(float[1,3,24,20] x) => (float[1,3,24,20] y, float[1,3,24,20] z) <int64 l = {3}, "
+_ASKED += "float[1,1,24,20] g, float h = {0.05}, int64[1] r = {2}, int64[1] e = {4}, "
+_ASKED += "int64[2] n = {1, 3}, float two = {1}> { s = Shape (x) p = Slice (s, r, e) "
+_ASKED += "pf = Cast <to = 1> (p) q = Mul (pf, two) f = Floor (q) i = Cast <to = 7> (f) "
+_ASKED += "t = Concat <axis = 0> (n, i) z = Resize (x, , , t) "
+_ASKED += "w = Gather (s, l) wf = Cast <to = 1> (w) ratio = Mul (wf, h) y = Mul (x, ratio) }"
 REFUSED = {
+    _PLACE.format("int64[1,17] y", ", int64 t = {8}", "y = Div (a, t)"): "`t` holds 8",
+    _PLACE.format("int64[1,17] y", ", int64 t = {8}", "y = Mod (a, t)"): "`t` holds 8",
+    _PLACE.format("float[1,17,2] y", ", float[96,2] t", "y = Gather (t, a)"): "a place in planes",
+    _PLACE.format(
+        "float[1,17,96] y",
+        ", int64 d = {96}, float[2] v = {0, 1}",
+        "y = OneHot <axis = -1> (a, d, v)",
+    ): "a place in planes",
+    "(float[1,3,9,8] x) => (float[1,3,1,1] y) <float t = {72}> "
+    "{ m = GlobalAveragePool (x) y = Mul (m, t) }": "`t` holds 72",
+    "(float[1,3,9,8] x) => (float[1,3,3] y) <int64[3] s = {1, 3, 72}, float t = {216}> "
+    "{ a = Reshape (x, s) b = Transpose <perm = [0, 2, 1]> (a) m = MatMul (a, b) "
+    "y = Div (m, t) }": "`t` holds 216",
+    "(float[1,2,24,20] x) => (float[1,2,1,1] y) <float t = {6.1737862}> "
+    "{ a = ReduceLogSumExp <axes = [2, 3]> (x) y = Sub (a, t) }": "`t` holds 6.17",
+    "(float[1,1,24,20] x) => (float[1,1,24] y) <int64[1] c = {3}, float w = {0.10526316}> "
+    "{ s = Softmax (x) q = ReduceSum <keepdims = 0> (s, c) y = Mul (q, w) }": "`w` holds 0.105",
+    "(float[1,2,24,20] x) => (float[1,2,2,2] y) <float[1,4] r = {0, 0, 20, 24}, int64[1] i = {0}> "
+    "{ y = RoiAlign <output_height = 2, output_width = 2, sampling_ratio = 2> (x, r, i) }": (
+        "`r` may be for one size"
+    ),
+    "(float[1,3,9,8] x) => (float[1,3,1,1] y) <int64[1] a = {2}, int64[1] b = {3}, float t = {72}> "
+    "{ s = ReduceSum (x, a) r = ReduceSum (s, b) y = Div (r, t) }": "`t` holds 72",
+    "(float[1,3,9,8] x) => (float[1,3,3] y) <float t = {216}> "
+    '{ m = Einsum <equation = "bchw,bdhw->bcd"> (x, x) y = Div (m, t) }': "`t` holds 216",
+    _ASKED: "`ratio` is computed of the sizes",
+    "(float[1,3,24,20] x) => (float[20] y) <int64 z = {0}, int64 o = {1}, int64 l = {3}, "
+    "float e = {19}> { s = Shape (x) w = Gather (s, l) r = Range (z, w, o) "
+    "f = Cast <to = 1> (r) y = Div (f, e) }": "`y` is computed of the sizes alone",
     "(float[1,2,8,8] x) => (float[1,2,16,16] y) <float[2,2,3,3] k> "
     "{ y = ConvTranspose <strides = [2, 2], output_shape = [16, 16]> (x, k) }": "output_shape",
     "(float[1,2,8,9] x) => (float[1,2,8,9] y) <float[9] s> "

@@ -229,3 +229,69 @@ def test_a_mean_over_ignored_targets_was_0_before_torch_1_11() -> None:
             (made,) = Reference(model).run(feeds).values()
             for got in (made, lowered(model, feeds)[0]):
                 assert_same(got, np.float32(want), f"nll_loss of torch {version}", 1e-6)
+
+
+def _of(version: str, operator: str, *args: object) -> list[np.ndarray]:
+    """What a file of this release comes to, and its witness."""
+    model, feeds = model_of(operator, list(args))
+    model.producer_name, model.producer_version = "pytorch", version
+    return [lowered(model, feeds)[0], Reference(model).run(feeds)["y0"]]
+
+
+@pytest.mark.parametrize(
+    ("operator", "number", "wanted", "first_in"),
+    [
+        ("remainder", 2.5, [1, 1, 0, 1], "1.8"),
+        ("fmod", 2.5, [-1, 1, 0, 1], "1.8"),
+        ("remainder", -2.5, [-1, -1, 0, -1], "1.8"),
+        ("pow", 1.5, [0, 2, 0, 11], "1.6"),
+    ],
+)
+def test_numbers_beside_integers_made_integers(
+    operator: str, number: float, wanted: list[int], first_in: str
+) -> None:
+    """As PyTorch 1.7.1, and 1.5.1 for powers, compute them."""
+    x = np.array([-7, 3, 2, 5])
+    x, wanted = (x[[1, 3]], [5, 11]) if operator == "pow" else (x, wanted)
+    for version in ("1.3", "1.5"):
+        for found in _of(version, operator, x, number):
+            assert_same(found, np.array(wanted), f"{operator} of torch {version}")
+    for found in _of(first_in, operator, x, number):
+        assert found.dtype == np.float32
+
+
+def test_fmod_gave_the_first_dtype_before_torch_1_8() -> None:
+    x, y = np.array([5, 7, 9], np.int32), np.array([2, 3, 4])
+    for version, kind in (("1.7", np.int32), ("1.8", np.int64)):
+        for found in _of(version, "fmod", x, y):
+            assert_same(found, np.array([1, 1, 1], kind), f"fmod of torch {version}")
+
+
+@pytest.mark.parametrize(
+    ("operator", "number", "wanted"),
+    [("add", 1.5, [6, 8]), ("mul", 0.5, [0, 0]), ("div", 2.5, [2, 3]), ("eq", 5.5, [True, False])],
+)
+def test_integers_made_numbers_integers_before_torch_1_3(
+    operator: str, number: float, wanted: list[int]
+) -> None:
+    """As PyTorch 1.2.0 computes them."""
+    for found in _of("1.2", operator, np.array([5, 7]), number):
+        assert_same(found, np.array(wanted), f"{operator} of torch 1.2")
+    now = {"add": [6.5, 8.5], "mul": [2.5, 3.5], "div": [2, 2.8], "eq": [False, False]}[operator]
+    for found in _of("1.6", operator, np.array([5, 7]), number):
+        assert_same(found, np.array(now, None if operator == "eq" else np.float32), operator)
+
+
+def test_norms_were_of_what_is_not_stretched_before_torch_1_10() -> None:
+    a, b = X.reshape(1, 4, 6)[:, :, :3], np.sin(X.reshape(4, 6)[:3, :3] + 1).reshape(3, 1, 3)
+    product = (a * b).sum(1)
+    for version, times in (("1.9", 1), ("1.10", 4)):
+        wanted = product / (np.linalg.norm(a, axis=1) * np.sqrt(times * (b * b).sum(1)))
+        for found in _of(version, "cosine_similarity", a, b, -2, 1e-8):
+            assert_same(found, wanted, f"cosine of torch {version}", 1e-5)
+
+
+def test_a_place_among_all_was_a_number_before_torch_1_10() -> None:
+    for version, shape in (("1.3", ()), ("1.9", ()), ("1.10", (1, 1))):
+        for found in _of(version, "argmax", X.reshape(4, 6), None, True):
+            assert_same(found, np.full(shape, X.argmax()), f"argmax of torch {version}")

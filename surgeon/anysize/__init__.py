@@ -19,6 +19,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dialect
 from surgeon.anysize import shared
+from surgeon.anysize.asking import asked_of, folded, of_sizes
 from surgeon.anysize.carriers import CARRIERS, NAMING
 from surgeon.anysize.freed import STEP, Clash, Finer, Freed, Size, refusal
 from surgeon.anysize.running import check_sizes
@@ -34,10 +35,8 @@ from surgeon.links import toposort
 from surgeon.model import Model
 from surgeon.nested import WRITE_OUT, functions_left
 from surgeon.opsets import Unavailable
-from surgeon.report import Notes
 from surgeon.rewrite import Surgery
 from surgeon.standard import STANDARD
-from surgeon.sweep import Sweep
 
 __all__ = ["EXACT", "STEP", "WHY", "Freed", "compared", "contract", "free_sizes"]
 
@@ -134,7 +133,9 @@ def _freed(
     try:
         return _with_pools(_prepared(_named(proto, axes), folder), sizes)
     except SurgeonError:  # sizes that are asked for in floats are numbers where they are folded
-        return _with_pools(_prepared(_named(_folded(proto, folder), axes), folder), sizes)
+        asked = asked_of(proto, _named(proto, axes), folder)
+        begun = _prepared(_named(folded(proto, folder), axes), folder)
+        return _with_pools(begun, sizes, asked)
 
 
 def _named(proto: onnx.ModelProto, axes: Mapping[str, Mapping[int, str]]) -> onnx.ModelProto:
@@ -203,16 +204,6 @@ def _prepared(begun: onnx.ModelProto, folder: Path | None) -> Model:
     return base
 
 
-def _folded(proto: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:
-    """The model for its own sizes, with all that depends on them alone as constants."""
-    model = Model(proto, folder=folder)
-    dialect.strip_initializer_inputs(model, keep=False)
-    facts = Facts(model)
-    Sweep(model, facts, Surgery(model, facts), Notes(), (), fold=DEFAULT_LIMIT).run()
-    model.changed = True
-    return model.to_proto()
-
-
 def _dims(value: onnx.ValueInfoProto) -> Any:
     return value.type.tensor_type.shape.dim
 
@@ -263,21 +254,23 @@ def _sizes(
     return tuple(Size(name, number) for name, number in found.items())
 
 
-def _with_pools(begun: Model, sizes: tuple[Size, ...]) -> Freed:
+def _with_pools(
+    begun: Model, sizes: tuple[Size, ...], asked: frozenset[str] = frozenset()
+) -> Freed:
     """The model, where each pool of a whole plane can be nothing but one of any size.
 
     Raises:
         SurgeonError: One goes as a pool of its window as well, and gives something else.
     """
     try:
-        freed, whole = _stepwise(begun, sizes, frozenset())
+        freed, whole = _stepwise(begun, sizes, frozenset(), asked)
     except Frozen as error:
         raise refusal(str(error), _MEND) from None
     if len(whole) > _MOST_WHOLE:
         raise refusal(f"{len(whole)} pools have windows of the whole plane", _MEND)
     for title in whole:
         try:
-            _stepwise(begun, freed.sizes, frozenset({title}))
+            _stepwise(begun, freed.sizes, frozenset({title}), asked)
         except Clash:
             continue
         except Frozen:
@@ -291,7 +284,7 @@ def _with_pools(begun: Model, sizes: tuple[Size, ...]) -> Freed:
 
 
 def _stepwise(
-    begun: Model, sizes: tuple[Size, ...], plain: frozenset[str]
+    begun: Model, sizes: tuple[Size, ...], plain: frozenset[str], asked: frozenset[str]
 ) -> tuple[Freed, list[str]]:
     """The model for sizes that are as far apart as it has to be, and no further.
 
@@ -303,7 +296,7 @@ def _stepwise(
             if size.step > size.number:
                 raise Frozen(f"it wants steps of {size.step} where `{size.name}` is {size.number}")
         try:
-            return _walked(begun, sizes, plain)
+            return _walked(begun, sizes, plain, asked)
         except Finer as finer:
             sizes = tuple(
                 size._replace(step=size.step * finer.factor) if size.symbol == finer.name else size
@@ -312,7 +305,9 @@ def _stepwise(
     raise Frozen("it wants ever larger steps")
 
 
-def _walked(begun: Model, told: tuple[Size, ...], plain: frozenset[str]) -> tuple[Freed, list[str]]:
+def _walked(
+    begun: Model, told: tuple[Size, ...], plain: frozenset[str], asked: frozenset[str]
+) -> tuple[Freed, list[str]]:
     """The model, node by node; and the pools of whole planes.
 
     Raises:
@@ -324,7 +319,7 @@ def _walked(begun: Model, told: tuple[Size, ...], plain: frozenset[str]) -> tupl
     facts = Facts(model, assumptions={size.name: size.dim for size in told})
     facts.enter(model.graph)
     sizes = Sizes(model, facts, told)
-    sizes.plain = plain
+    sizes.plain, sizes.asked_before = plain, asked
     for tensor in model.graph.inputs:
         for axis, dim in enumerate(facts.of(tensor).shape or ()):
             if sizes.is_free(dim):
@@ -339,6 +334,9 @@ def _walked(begun: Model, told: tuple[Size, ...], plain: frozenset[str]) -> tupl
             raise Frozen(f"{title} would be written otherwise: {error}") from None
         except (LookupError, StopIteration, TypeError, ValueError) as error:
             raise Frozen(f"{title} is not as its operator has it: {error}") from None
+    for tensor in model.graph.outputs:
+        if tensor.name in asked:
+            raise Frozen(f"`{tensor.name}` is computed of the sizes alone")
     model.graph.nodes = [node for node in sizes.done if not node.__dict__.get("gone")]
     model.changed = True
     outputs = {t.name: facts.of(t).shape or () for t in model.graph.outputs}
@@ -358,6 +356,7 @@ def _carry(sizes: Sizes, node: gs.Node) -> None:
     if sizes.keeper.unwrap(node, sizes.model.graph):
         return
     before = len(sizes.done)
+    of_sizes(sizes, node)
     held = sizes.held(node)
     inside = list(bodies_read(node))
     if inside:

@@ -9,13 +9,14 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.anysize import moving, scaling, shared
 from surgeon.anysize.freed import Clash
-from surgeon.anysize.sizes import Sizes, told
+from surgeon.anysize.sizes import Sizes, factors, told
 from surgeon.dims import Dim
 from surgeon.facts.elementwise import BINARY, REDUCTIONS, UNARY
 from surgeon.frozen import Frozen
 
 Carrier = Callable[[Sizes, gs.Node], None]
 
+_PLACES = ("ArgMax", "ArgMin")
 _PARTS = 8  # into so many parts, or fewer, an adaptive pool makes planes
 
 
@@ -55,6 +56,13 @@ def on_planes(sizes: Sizes, node: gs.Node) -> None:
     _planes(sizes, node)
     if node.attrs.get("training_mode"):
         raise Frozen("it is in training")
+
+
+def averaged(sizes: Sizes, node: gs.Node) -> None:
+    """A mean of planes, which may become their sum."""
+    planes = _planes(sizes, node)
+    if any(map(sizes.is_free, planes)):
+        sizes.counts[node.outputs[0].name] = frozenset({sizes.number(dims.product(planes))})
 
 
 def convolved(sizes: Sizes, node: gs.Node) -> None:
@@ -148,9 +156,16 @@ def reduced(sizes: Sizes, node: gs.Node) -> None:
     gone = {axis % len(before) for axis in axes} & set(free)
     if gone:
         every = {axis % len(before) for axis in axes}
-        products = [sizes.number(dims.product(before[axis] for axis in of)) for of in (gone, every)]
+        whole = range(len(before))
+        products = [
+            sizes.number(dims.product(before[axis] for axis in of)) for of in (gone, every, whole)
+        ]
         each = {sizes.number(before[axis]) for axis in gone}
-        sizes.counts[node.outputs[0].name] = frozenset({*products, *each})
+        if node.op in _PLACES:  # of a plane in one axis: its rows and columns
+            each |= {sizes.number(part) for axis in gone for part in factors(sizes, before[axis])}
+        earlier = sizes.counts.get(node.inputs[0].name, frozenset())
+        both = {number * products[0] for number in earlier}  # added up along one axis and another
+        sizes.counts[node.outputs[0].name] = frozenset({*products, *each, *both})
 
 
 def normalised(sizes: Sizes, node: gs.Node) -> None:
@@ -169,8 +184,7 @@ def multiplied(sizes: Sizes, node: gs.Node) -> None:
         raise Frozen("its operands have no axes")
     rows = right[-2] if len(right) > 1 else right[-1]
     _agree(sizes, node, left[-1], rows, 1)
-    if sizes.is_free(rows):
-        sizes.counts[node.outputs[0].name] = frozenset({sizes.number(rows)})
+    _count(sizes, node, rows)
     shared.agree(sizes, [left[:-2], right[:-2]])
 
 
@@ -182,10 +196,19 @@ def gemm(sizes: Sizes, node: gs.Node) -> None:
     inner = left[0] if node.attrs.get("transA") else left[1]
     rows = right[1] if node.attrs.get("transB") else right[0]
     _agree(sizes, node, inner, rows, 1)
+    _count(sizes, node, rows)
     outer = left[1] if node.attrs.get("transA") else left[0]
     columns = right[0] if node.attrs.get("transB") else right[1]
     if len(node.inputs) > 2 and node.inputs[2].name:
         shared.agree(sizes, [(outer, columns), sizes.shape(node.inputs[2])])
+
+
+def _count(sizes: Sizes, node: gs.Node, summed: Dim) -> None:
+    """Remember how many elements a product adds up, and how many there are in all."""
+    if sizes.is_free(summed):
+        rows = [sizes.shape(tensor)[-2:] for tensor in node.inputs[:2]]
+        counts = {sizes.number(each) for each in (summed, *map(dims.product, rows))}
+        sizes.counts[node.outputs[0].name] = frozenset(counts)
 
 
 def _agree(sizes: Sizes, node: gs.Node, first: Dim, second: Dim, place: int) -> None:
@@ -210,9 +233,12 @@ def einsum(sizes: Sizes, node: gs.Node) -> None:
             other = lengths.setdefault(letter, dim)
             if other != dim and (sizes.is_free(dim) or sizes.is_free(other)):
                 raise Clash(f"`{letter}` of its equation is {other} and {dim}")
-    summed = [dim for each, dim in lengths.items() if each not in result and sizes.is_free(dim)]
+    gone = [dim for each, dim in lengths.items() if each not in result]
+    summed = [dim for dim in gone if sizes.is_free(dim)]
     if summed:
-        sizes.counts[node.outputs[0].name] = frozenset({sizes.number(dims.product(summed))})
+        whole = map(sizes.shape, node.inputs)
+        counts = {sizes.number(dims.product(of)) for of in (summed, gone, *whole)}
+        sizes.counts[node.outputs[0].name] = frozenset(counts)
 
 
 def recurrent(sizes: Sizes, node: gs.Node) -> None:
@@ -248,6 +274,18 @@ def samples(sizes: Sizes, node: gs.Node) -> None:
         raise Frozen(f"{sizes.title(grid)} may be for one size")
 
 
+def regions(sizes: Sizes, node: gs.Node) -> None:
+    """RoiAlign: regions that are constants may be the whole plane, or shares of it."""
+    _planes(sizes, node)
+    if sizes.free_axes(node.inputs[0]) and sizes.array(node.inputs[1]) is not None:
+        raise Frozen(f"{sizes.title(node.inputs[1])} may be for one size")
+
+
+def one_hot(sizes: Sizes, node: gs.Node) -> None:
+    """OneHot: of as many as a number says."""
+    moving.by_places(sizes, node.inputs[0])
+
+
 def boxes(sizes: Sizes, node: gs.Node) -> None:
     """What goes by boxes that are computed, or found: as many as the data say."""
 
@@ -267,9 +305,10 @@ CARRIERS: Mapping[str, Carrier] = {
         (clipped, "Clip"),
         (
             on_planes,
-            "GlobalAveragePool GlobalMaxPool GlobalLpPool InstanceNormalization "
-            "GroupNormalization BatchNormalization LRN DepthToSpace RoiAlign",
+            "GlobalMaxPool InstanceNormalization "
+            "GroupNormalization BatchNormalization LRN DepthToSpace",
         ),
+        (averaged, "GlobalAveragePool GlobalLpPool"),
         (convolved, "Conv ConvInteger"),
         (transposed_convolution, "ConvTranspose"),
         (pooled, "AveragePool MaxPool LpPool"),
@@ -281,6 +320,8 @@ CARRIERS: Mapping[str, Carrier] = {
         (recurrent, "LSTM GRU RNN"),
         (quantised, "QuantizeLinear DequantizeLinear"),
         (samples, "GridSample"),
+        (regions, "RoiAlign"),
+        (one_hot, "OneHot"),
         (boxes, "NonMaxSuppression NonZero"),
         (natural, "Transpose Unsqueeze"),
         (moving.squeezed, "Squeeze"),

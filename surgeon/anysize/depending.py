@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -25,7 +26,7 @@ def depending(
     *,
     pixels: bool = False,
 ) -> list[float]:
-    """The elements that may depend on the sizes: each is a length or one less, its share or root.
+    """The elements that may depend on the sizes: a length or one less, its share, root or log.
 
     Args:
         sizes: The graph.
@@ -39,8 +40,9 @@ def depending(
     known = {number for number in lengths if number >= _LEAST}
     large = {number - back for number in lengths for back in (0, 1) if number > LARGE}
     known |= large
-    for number in counts:
-        known |= {each for each in (number, number - 1) if each > 2}
+    summed = {each for number in counts for each in (number, number - 1)}
+    known |= {each for each in summed if each > 2}
+    large |= {each for each in summed if each >= LARGE}
     given = {size.number - back for size in sizes.sizes for back in (0, 1)}
     known |= {number for number in (*given, *edges) if number >= LARGE}
     skipped = _PIXELS if pixels else ()
@@ -48,6 +50,7 @@ def depending(
     shares = [number / (number - 1) for number in counts if number > 1]
     roots = (number**0.5 for number in counts if number > 2)
     shares += [e for r in roots if r >= _LEAST or r != round(r) for e in (r, 1 / r)]
+    shares += [math.log(number) for number in counts if number > 2]
 
     def hangs(element: float) -> bool:
         if not 0 < element < np.inf:

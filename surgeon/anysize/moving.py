@@ -232,10 +232,17 @@ def gathered(sizes: Sizes, node: gs.Node) -> None:
     data, indices = node.inputs[:2]
     shape = sizes.shape(data)
     if not sizes.is_free(shape[node.attrs.get("axis", 0) % len(shape)]):
+        by_places(sizes, indices)
         return
     known = sizes.array(indices)
     if known is not None and any(index not in (0, -1) for index in known.ravel().tolist()):
         raise Frozen(f"{sizes.title(indices)} picks elements that may depend on the sizes")
+
+
+def by_places(sizes: Sizes, places: gs.Tensor) -> None:
+    """See that what is as long as a number is not picked by places in planes."""
+    if places.name in sizes.counts:
+        raise Frozen(f"{sizes.title(places)} is a place in planes, and there are as many as before")
 
 
 def padded(sizes: Sizes, node: gs.Node) -> None:

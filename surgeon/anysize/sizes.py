@@ -38,6 +38,7 @@ class Sizes:
         counts: How many elements of planes were summed up into a value's.
         whole: Pools whose window is the whole plane, by how they are described.
         plain: Those of them that stay a pool of that window.
+        asked_before: Constants that the file computes of its sizes.
     """
 
     def __init__(self, model: Model, facts: Facts, sizes: Sequence[Size]) -> None:
@@ -52,6 +53,7 @@ class Sizes:
         self.whole: list[str] = []
         self.pools: dict[tuple[str, int], int] = {}  # how many windows the first such had
         self.plain: frozenset[str] = frozenset()
+        self.asked_before: frozenset[str] = frozenset()
         self.asked: dict[Dim, gs.Tensor] = {}  # lengths at run time, and lists of them
         self.vectors: dict[tuple[Dim, ...], gs.Tensor] = {}
         self.made: dict[Any, gs.Tensor] = {}  # what constants became, for other readers

@@ -23,8 +23,11 @@ from surgeon.reference.arguments import (
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
 from surgeon.reference.operators.older import (
     cosine,
+    cut_power,
     cut_quotient,
+    is_of_a_fraction,
     last_place,
+    taken,
     without_keys,
     zero_of_none,
 )
@@ -96,9 +99,9 @@ def _with_numbers(call: Call, values: Sequence[Any]) -> Sequence[Any]:
     ]
 
 
-_CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
 _DISTANCES = frozenset({"pairwise_distance", "triplet_margin_loss"})
 _DISTANCES_ALONG_THE_LAST = (1, 10)
+_NORMS_OF_THE_STRETCHED = (1, 10)
 _FIRST_OF_EQUALS = {"max": (1, 6), "min": (1, 6), "argmax": (1, 7), "argmin": (1, 7)}
 _EXTREME = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
 _LIKELIHOODS = frozenset({"nll_loss", "nll_loss2d", "nll_loss_forward", "nll_loss2d_forward"})
@@ -122,18 +125,12 @@ class OldMeanings:
 
     def __call__(self, call: Call, values: Sequence[Any], *, where: str) -> Any:
         """As `Witness`."""
+        values = taken(call.operator, values, self.release)
         cuts = self._divides_and_cuts(call, values)
         if cuts and all(isinstance(v, np.ndarray) and v.dtype.kind in "iu" for v in values[:2]):
             return cut_quotient(*values[:2])
-        # limits of integers became integers before 1.12 (torch.clamp, up to 1.11 and from 1.12 on)
-        if call.operator in _CLAMPS and self.release < (1, 12) and values[0].dtype.kind in "iu":
-            values = [values[0], *(_as_numbers_of(v, values[0]) for v in values[1:])]
-        # what whole numbers filled was in single precision up to 1.5 (1.6 wants a dtype for it)
-        if call.operator == "full" and self.release < (1, 6):
-            values = [values[0], float(values[1]), *values[2:]]
-        # before 1.5 `x.fill_(v)` was a full_like whose third argument said how memory is laid out
-        if call.operator == "full_like" and self.release < (1, 5) and len(values) == 3:
-            values = values[:2]
+        if call.operator == "pow" and self.release < (1, 6) and is_of_a_fraction(values):
+            return cut_power(*values[:2])
         # the distance was along axis 1, of which there is one more in batches of matrices
         # (documentation of torch.nn.functional.pairwise_distance, up to 1.9 and from 1.10 on)
         if call.operator in _DISTANCES and self.release < _DISTANCES_ALONG_THE_LAST:
@@ -142,6 +139,8 @@ class OldMeanings:
         if call.operator == "angle" and self.release < (1, 8) and values[0].dtype.kind != "c":
             return np.zeros_like(values[0])
         result = self.witness(call, values, where=where)
+        if call.operator == "fmod" and self.release < (1, 8):
+            return result.astype(values[0].dtype, copy=False)  # it was written in the first's
         if cuts and call.operator != "div" and result.dtype.kind == "f":
             first, second = (np.asarray(v).astype(result.dtype) for v in values[:2])
             with np.errstate(all="ignore"):
@@ -167,10 +166,16 @@ class OldMeanings:
         """A result as the file's release would have given it."""
         # each norm is at least eps since 1.12, and their product was before (release notes of 1.12)
         if call.operator == "cosine_similarity" and self.release < (1, 12):
-            return cosine(**fit((_COSINE,), call, values)[1]).astype(result.dtype)
+            apart = self.release < _NORMS_OF_THE_STRETCHED
+            given = fit((_COSINE,), call, values)[1]
+            return cosine(**given, apart=apart).astype(result.dtype)
         # of equals the last was given, as releases before these did (their own outputs)
         if self.release < _FIRST_OF_EQUALS.get(call.operator, (0, 0)):
-            return _with_the_last(call, values, result)
+            result = _with_the_last(call, values, result)
+        # the place among all was a number before 1.10, `keepdim` or not (its own outputs)
+        if call.operator in ("argmax", "argmin") and self.release < (1, 10):
+            place = fit((_EXTREME,), call, values)[1]
+            result = result.reshape(()) if place.get("dim") is None else result
         # a mean over targets that are all ignored was 0 before 1.11 (its own outputs)
         if call.operator in _LIKELIHOODS and self.release < (1, 11):
             return zero_of_none(result, **fit((_LIKELIHOOD,), call, values)[1])
@@ -194,11 +199,6 @@ def _with_the_last(call: Call, values: Sequence[Any], result: Any) -> Any:
         return result
     place = last_place(call.operator, **fit((_EXTREME,), call, values)[1])
     return (result[0], place) if isinstance(result, tuple) else place
-
-
-def _as_numbers_of(limit: Any, like: Any) -> Any:
-    """A number in the dtype of an array; what is no number stays."""
-    return limit if limit is None or np.ndim(limit) else np.asarray(limit).astype(like.dtype)
 
 
 _EXACT = frozenset(

@@ -166,14 +166,24 @@ def float_fmod(work: Work, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
 
 
 def remainder(work: Work) -> gs.Tensor:
-    """`remainder` (the divisor's sign) and `fmod` (the dividend's)."""
-    dtype, (a, b) = work.together(*work.args.pair())
+    """`remainder` (the divisor's sign) and `fmod` (the dividend's).
+
+    Before PyTorch 1.8 a number beside integers became one, and `fmod` gave the dividend's dtype.
+    """
+    a, b = work.args.pair()
+    is_old, given = work.facts.model.is_before(1, 8), work.dtype(a)
+    if is_old and given in INTEGERS and work.is_number(b):
+        b = work.cast(b, given)
+        if (by := work.facts.array(b)) is not None and not by.all():
+            raise Refused("before PyTorch 1.8 integers were divided by an integer, here by 0")
+    dtype, (a, b) = work.together(a, b)
     if dtype == BOOL:
         raise Refused("PyTorch has no remainder of booleans")
     if dtype in FLOATS:
-        build = float_remainder if work.name == "remainder" else float_fmod
-        return build(work, a, b)
-    return work.widely("Mod", a, b, **({"fmod": 1} if work.name == "fmod" else {}))
+        made = (float_remainder if work.name == "remainder" else float_fmod)(work, a, b)
+    else:
+        made = work.widely("Mod", a, b, **({"fmod": 1} if work.name == "fmod" else {}))
+    return work.cast(made, given) if is_old and work.name == "fmod" else made
 
 
 def power(work: Work) -> gs.Tensor:
@@ -182,7 +192,16 @@ def power(work: Work) -> gs.Tensor:
     dtype = work.result_type(base, exponent)
     if dtype == BOOL:
         raise Refused("PyTorch has no power of booleans")
+    whole = not work.is_number(base) and work.dtype(base) in INTEGERS
+    if dtype in FLOATS and whole and work.facts.model.is_before(1, 6):
+        # it was cut to an integer, as they came in; of what is computed PyTorch gave none
+        if not work.is_number(exponent):
+            raise Refused("PyTorch before 1.6 has no power of integers by floats")
+        wide = work.op("Pow", work.cast(base, DOUBLE), work.cast(exponent, DOUBLE))
+        return work.cast(truncate(work, wide), work.dtype(base))
     base = work.cast(base, dtype)
+    if dtype not in FLOATS and work.dtype(exponent) in FLOATS:
+        exponent = work.cast(exponent, dtype)  # as before 1.3
     array = work.facts.array(exponent)
     number = array.reshape(()).item() if array is not None and array.size == 1 else None
     same_rank = work.facts.of(exponent).rank == 0

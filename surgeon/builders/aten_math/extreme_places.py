@@ -16,6 +16,7 @@ from surgeon.builders.bench import Bench
 from surgeon.facts.kinds import FLOATS
 
 _FIRST_OF_EQUALS = {"max": (1, 6), "min": (1, 6), "argmax": (1, 7), "argmin": (1, 7)}
+_KEEPS_NONE = (1, 10)  # before it, the place among all was a number, `keepdim` or not
 _SELECTS_LAST = 12  # the opset from which on ArgMax gives the last of equals, if told so
 
 
@@ -57,13 +58,16 @@ def _last_of_equals(work: Work, x: gs.Tensor, operator: str, given: dict[str, in
 
 
 def argmax(work: Work) -> gs.Tensor:
-    """`argmax` and `argmin`; without a dim over the flattened input."""
+    """`argmax` and `argmin`; without a dim over the flattened input.
+
+    That was one number before PyTorch 1.10, whatever `keepdim` said.
+    """
     x = work.args.tensor("self")
     operator = "ArgMax" if work.name == "argmax" else "ArgMin"
     if work.args.value("dim") is not None:
         return index_of_extreme(work, x, operator, axis_of(work, x), keepdim=keeps(work))
     flat = flattened(work, x)
-    if not keeps(work):
+    if not keeps(work) or work.facts.model.is_before(*_KEEPS_NONE):
         return index_of_extreme(work, flat, operator, 0, keepdim=False)
     found = index_of_extreme(work, flat, operator, 0, keepdim=True)
     return work.draft.op("Reshape", found, work.axes([1] * work.rank(x)))

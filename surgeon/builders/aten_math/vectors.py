@@ -72,7 +72,10 @@ def cosine_similarity(work: Work) -> gs.Tensor:
     terms = work.op("Mul", a, b)
     lengths = [work.facts.of(x).shape for x in (a, b)]
     mine, its = (s[i] if s and i >= 0 else None for s, i in zip(lengths, axes, strict=True))
-    if mine is None or its is None or equal(mine, its) is not True:
+    if work.facts.model.is_before(1, 10):
+        # each norm was of what was given, along this axis of its own
+        axes = [_axis(work, x, x, 1)[0] for x in (a, b)]
+    elif mine is None or its is None or equal(mine, its) is not True:
         # A length of 1 that is stretched counts as often as it is repeated.
         a, b = (work.draft.op("Expand", x, work.draft.op("Shape", terms)) for x in (a, b))
         axes = [dim, dim]

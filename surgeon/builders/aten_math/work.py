@@ -35,6 +35,7 @@ BOOL, INT32, INT64, FLOAT, DOUBLE, HALF = (
 UINT8 = int(_T.UINT8)
 NARROW = frozenset({int(_T.INT8), int(_T.INT16), int(_T.UINT8), int(_T.UINT16)})
 _SINGLE_ONLY = frozenset("Asin Acos Atan Erf Gelu".split())
+_PROMOTES = (1, 3)  # the release from which on a fraction beside integers stays one
 _LARGEST_CONSTANT = 1024  # elements; a longer constant is cast by a node
 
 
@@ -178,6 +179,8 @@ class Work:
                 wrapped = promote(wrapped, FLOAT if dtype in FLOATS else dtype)
             else:
                 zeros = promote(zeros, dtype)
+        if self.node.domain == "aten" and self.facts.model.is_before(*_PROMOTES):
+            return dims or zeros or wrapped
         return _combine(dims, _combine(zeros, wrapped))
 
     def is_number(self, x: gs.Tensor) -> bool:
