@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 import onnx
 
-from surgeon.errors import ModelError, OutputError, RecipeError
+from surgeon.errors import ModelError, OutputError, RecipeError, SurgeonError
 from surgeon.files import bring, external_path, foresee_bring
 from surgeon.nested import every_body
 from surgeon.packing import foresee_pack, is_portable, pack
@@ -137,7 +137,7 @@ class Carrier:
             return
         places = self._places(found)
         if self.way == INLINE:
-            _inline(found, self.source, self.target)
+            _inline(found, self.source, self.target, OutputError)
             return
         for location, inside in sorted(places.items()):
             to = self._place(location)
@@ -169,7 +169,7 @@ class Carrier:
             if self.above is not None:
                 small = [each for each in outside if bytes_of(each) < self.above]
                 outside = [each for each in outside if bytes_of(each) >= self.above]
-                _inline(small, self.source or Path(), self.target)
+                _inline(small, self.source or Path(), self.target, OutputError)
             least = _SMALL if self.above is None else max(1, self.above)  # of 0 bytes none
             self._pack([*outside, *_large(proto, least)], self.name)
             return
@@ -275,9 +275,14 @@ def locations(tensors: Iterable[onnx.TensorProto]) -> set[str]:
     }
 
 
-def _inline(tensors: list[onnx.TensorProto], folder: Path, target: Path) -> None:
+def _inline(
+    tensors: list[onnx.TensorProto],
+    folder: Path,
+    target: Path,
+    error: type[SurgeonError] = ModelError,
+) -> None:
     if sum(map(bytes_of, tensors)) > LARGEST:
-        raise ModelError(
+        raise error(
             "with its external data the model is larger than the 2 GiB that protobuf can write",
             where=str(target),
             mend="Leave the data in their file: `--external-data keep` or `copy`.",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from truth import model_of
+from truth import model_of, parse
 
+import surgeon
 from surgeon import dims
 from surgeon.assumptions import parse_assumptions
 from surgeon.errors import RecipeError
@@ -92,6 +93,16 @@ def test_two_dimensions_that_are_one() -> None:
     assert axioms.sizes == {"h": "w"}
     both = parse_assumptions(MODEL, {}, ["h == w", "w % 2 == 0"])
     assert both.symbols["h"] == both.symbols["w"] == dims.symbol("w/2") * 2
+
+
+def test_a_shape_that_leaves_nothing_to_compute() -> None:
+    model = parse("g (float[n,3] x) => (float[n,3] y) { y = Relu (x) }")
+    with pytest.raises(RecipeError, match="length of 0 all outputs are empty, or constant"):
+        surgeon.apply(model, "clean", shape={"x": (0, 3)})
+    longer = parse(
+        "g (float[n,3] x, float[1,3] z) => (float[m,3] y) { y = Concat <axis=0> (x, z) }"
+    )
+    assert surgeon.apply(longer, "clean", shape={"x": (0, 3)}).report.status != "differs"
 
 
 def test_a_shape() -> None:

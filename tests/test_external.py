@@ -83,7 +83,7 @@ def test_inline_of_more_than_protobuf_holds(
     net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(external, "LARGEST", 1000)
-    with pytest.raises(ModelError, match="larger than the 2 GiB that protobuf can write"):
+    with pytest.raises(OutputError, match="larger than the 2 GiB that protobuf can write"):
         Model.load(net).save(tmp_path / "out.onnx", external_data="inline")
     assert names(tmp_path) == ["in"]
 

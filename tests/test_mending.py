@@ -122,6 +122,15 @@ def test_else_a_difference_is_searched_for(factor: float, rules: dict[str, int])
     assert with_mend(verify(*models), models, searched=True).mend == ""
 
 
+def test_what_was_not_run_is_not_searched(tmp_path: Path) -> None:
+    for name in "xz":
+        text = f"g (float[2] {name}) => (float[2] y) {{ y = Relu ({name}) }}"
+        onnx.save(parse(text), tmp_path / f"{name}.onnx")
+    paths = [str(tmp_path / f"{name}.onnx") for name in "xz"]
+    done = CliRunner().invoke(app, ["verify", *paths, "--bisect"])
+    assert "nothing to bisect: the two were not compared" in done.output
+
+
 def test_runs_that_made_both_say_nothing_of_their_difference() -> None:
     models = logged(scaled(1), {HALF: 3}), logged(scaled(1.004), {HALF: 3})
     assert "--bisect" in with_mend(verify(*models), models).mend

@@ -300,9 +300,21 @@ def test_where_larger_values_part_them_it_is_told() -> None:
     name, _, spec = told.partition("=")
     assert verify(plain, bounded, inputs={name: spec}).status == "differs"
     assert verify(plain, bounded, inputs={"x": "uniform(0,1)"}).remarks == ()
+    assert verify(plain, bounded, allow_approximate=2.0).remarks == ()
     assert verify(plain, model("y = Max (x, lo)")).remarks == ()
     spelled = "e = Exp (x) s = Sub (e, lo) y = Sub (s, lo)"  # infinite, there
     assert verify(model("y = Exp (x)"), model(spelled)).remarks == ()
+
+
+def test_what_is_nan_throughout_says_nothing() -> None:
+    def model(factor: float) -> onnx.ModelProto:
+        nodes = "e = Sub (x, hundred) r = Sqrt (e) y = Mul (r, f)"
+        return model_of("float[n] x", nodes, "y", constants={"hundred": F32(100), "f": F32(factor)})
+
+    found = verify(model(1), model(7))
+    assert found.status == "runs"
+    assert "output `y` was not compared: it is NaN throughout" in found.detail
+    assert verify(model(1), model(7), inputs={"x": "uniform(100,200)"}).status == "differs"
 
 
 def test_where_integers_below_0_part_them_it_is_told() -> None:

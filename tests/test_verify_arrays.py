@@ -65,7 +65,9 @@ def test_nan_at_the_same_places_is_no_difference() -> None:
     want = np.array([np.nan, 1, 2, np.inf], F32)
     assert compare_arrays("y", want, want.copy()).agrees
     check = compare_arrays("y", want[:1], want[:1])
-    assert (check.agrees, check.weak) == (True, "it holds no finite number")
+    assert (check.agrees, check.weak, check.doubted) == (True, "it is NaN throughout", True)
+    check = compare_arrays("y", want[3:], want[3:])
+    assert (check.agrees, check.weak, check.doubted) == (True, "it holds no finite number", False)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])

@@ -137,7 +137,7 @@ def verify(
                 if verdict.mend:
                     place.warn(f"mend: {render.clean(verdict.mend)}")
             if where:
-                place.show(render.parting(verdict.parting))
+                place.show(render.parting(verdict))
             if record is not None:
                 place.show(render.recorded(record, verdict))
         enough = GOOD if require is options.Required.RUNS else GOOD[:1]

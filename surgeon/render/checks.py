@@ -14,7 +14,7 @@ from rich.text import Text
 from surgeon.render import words
 
 if TYPE_CHECKING:
-    from surgeon.verify import Comparison, OutputCheck, Parting, Verdict
+    from surgeon.verify import Comparison, OutputCheck, Verdict
 
 MOST_NODES = 12  # of each model, between the last value that agrees and the first that differs
 MOST_OUTPUTS = 60  # with a line of their own
@@ -44,8 +44,11 @@ def verdict(found: Verdict) -> RenderableType:
     return Group(*parts)
 
 
-def parting(found: Parting | None) -> RenderableType:
+def parting(verdict: Verdict) -> RenderableType:
     """The last values that agree, the first that differs, and what lies between."""
+    found = verdict.parting
+    if found is None and not verdict.comparisons:
+        return Text("nothing to bisect: the two were not compared")
     if found is None:
         said = "none is known that differs, where both run, by more than halves on the way explain"
         return Text(f"no value to bisect: {said}")

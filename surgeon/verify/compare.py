@@ -153,10 +153,12 @@ def _compare_floats(
         return OutputCheck(name, want.dtype.name, 0.0, 0.0, 0.0, allowed, agrees=True, weak=weak)
     measured = Measured(want, have, places=places)
     weak = None
+    doubted = False
     if want.size == 0:
         weak = "it is empty"
     elif not measured.finite:
-        weak = "it holds no finite number"
+        doubted = bool(np.isnan(want).all())  # whatever is done to it, a NaN stays one
+        weak = "it is NaN throughout" if doubted else "it holds no finite number"
     for what, count in measured.elsewhere.items():
         if count:
             expected, found = (_said(number) for number in measured.first[what])
@@ -178,6 +180,7 @@ def _compare_floats(
         tolerance=allowed,
         agrees=largest <= max(allowed * spread, floor),
         weak=weak,
+        doubted=doubted,
     )
 
 

@@ -17,6 +17,7 @@ from surgeon.verify.compare import compare_arrays
 from surgeon.verify.noise import FORGIVEN, doubted
 from surgeon.verify.optimised import Run
 from surgeon.verify.originals import Side
+from surgeon.verify.precision import allowed
 from surgeon.verify.verdict import OutputCheck, describe
 
 _TIMES = 32
@@ -40,7 +41,11 @@ class _Way(NamedTuple):
 
 
 def farther_fault(
-    result: Side, original: Side, runs: Sequence[Run], drawn: Mapping[str, str]
+    result: Side,
+    original: Side,
+    runs: Sequence[Run],
+    drawn: Mapping[str, str],
+    tolerance: float = 0.0,
 ) -> str | None:
     """How the two differ where the inputs that nothing is known of are larger, or below 0.
 
@@ -51,6 +56,7 @@ def farther_fault(
         original: The other, by which it is judged.
         runs: Inputs on which they agree.
         drawn: By input name, how it was drawn, in words.
+        tolerance: Allowed whatever the table says, relative to the spread.
 
     Returns:
         What differs, in a sentence; None if they agree.
@@ -63,7 +69,7 @@ def farther_fault(
         names = list(run.actual)
         try:
             expected, actual = original.run(feeds, names), result.run(feeds, names)
-            fault = _fault(original, feeds, expected, actual)
+            fault = _fault(original, feeds, expected, actual, tolerance)
         except SurgeonError:
             continue
         if fault is not None:
@@ -99,9 +105,16 @@ def _is_signed(value: Any) -> bool:
 
 
 def _fault(
-    original: Side, feeds: Mapping[str, Any], expected: Mapping[str, Any], actual: Mapping[str, Any]
+    original: Side,
+    feeds: Mapping[str, Any],
+    expected: Mapping[str, Any],
+    actual: Mapping[str, Any],
+    tolerance: float,
 ) -> OutputCheck | None:
-    checks = [compare_arrays(name, expected[name], actual[name]) for name in expected]
+    checks = [
+        compare_arrays(name, want, actual[name], tolerance=allowed(want, "", tolerance))
+        for name, want in expected.items()
+    ]
     apart = [c for c in checks if not c.agrees and (c.fault or c.max_relative > _GROSS)]
     numbers = [c for c in apart if bool(np.isfinite(np.asarray(expected[c.name])).all())]
     if not numbers:

@@ -25,7 +25,7 @@ class OutputCheck:
         agrees: Whether the output counts as the same.
         weak: Why the agreement says little; None where it says much.
         fault: What else is wrong: shape, dtype, places of NaN.
-        doubted: Whether rounding alone moves the original by as much, so that nothing is told.
+        doubted: Whether rounding alone moves the original by as much, or all is NaN.
     """
 
     name: str

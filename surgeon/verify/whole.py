@@ -314,7 +314,9 @@ def _remarks(pair: _Pair, verdict: Verdict, check: Check, *, narrowed: bool) -> 
         )
     if narrowed:
         if verdict.status == "equivalent" and check.original is not None:
-            fault = farther_fault(check.result, check.original, check.runs, check.inputs)
+            fault = farther_fault(
+                check.result, check.original, check.runs, check.inputs, check.tolerance
+            )
             yield from filter(None, [fault])
         yield from apart_said(constants_apart(pair.before, pair.after, pair.folders))
 
