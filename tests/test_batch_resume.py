@@ -26,6 +26,21 @@ __all__ = ["log", "zoo"]  # fixtures of `batches`
 pytestmark = pytest.mark.slow  # a process for each file; `test_batch.py` is of `make check`
 
 
+def test_what_others_put_into_dest_is_not_written_over(zoo: Path, double: Path) -> None:
+    dest = zoo.parent / "out"
+    dest.mkdir()
+    (dest / "one.onnx").write_bytes(b"mine")
+    for _ in range(2):
+        rows = {row.name: row for row in surgeon.batch(zoo, dest, double, jobs=1)}
+        assert rows["one.onnx"].outcome == "failed"
+        assert "this batch did not write" in rows["one.onnx"].reason
+        assert any(row.outcome == "repaired" for row in rows.values())
+        assert (dest / "one.onnx").read_bytes() == b"mine"
+    rows = {row.name: row for row in surgeon.batch(zoo, dest, double, jobs=1, force=True)}
+    assert rows["one.onnx"].outcome == "repaired"
+    assert (dest / "one.onnx").read_bytes() != b"mine"
+
+
 def test_a_second_run_does_what_is_new_or_changed(
     zoo: Path, double: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,6 +136,10 @@ class Drive:
         if clash := self._clash(source.name, found.locations):
             mend = "Rename the one or the other."
             return Row(source.name, "refused", clash, mend, size=found.stamp[0])
+        if self._is_others(source.name):
+            why = "DEST holds a file of this name that this batch did not write"
+            mend = "Name another DEST, move that file away, or write over it with `--force`."
+            return Row(source.name, "failed", why, mend, size=found.stamp[0])
         job = self._job(source, found)
         known = self.state.known(job.key)
         row = self._reused(known.row, job) if known and self._holds(known, job) else None
@@ -174,6 +178,17 @@ class Drive:
         if any(PurePosixPath(each).parts[:1] == (staging,) for each in (name, *data)):
             return "it has the name of the batch's own folder"
         return ""
+
+    def _is_others(self, name: str) -> bool:
+        """Whether what stands in DEST was never written by this batch.
+
+        What was is made anew where it changed. Of a far DEST the state may be lost: it counts as
+        the batch's own.
+        """
+        target, state = self.settings.target, self.state
+        if self.settings.force or not isinstance(target, Folder) or state.knows(name):
+            return False
+        return target.stamp(name) is not None
 
     def _job(self, source: Source, found: Identity) -> Job:
         the = self.settings

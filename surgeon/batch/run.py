@@ -152,7 +152,7 @@ def batch(
         memory: Bytes of address space for one file; by default its share of the machine's memory.
         state: The SQLite file that remembers what was done; by default beside `dest`, or in the
             working folder where that is an address.
-        force: Do every file again.
+        force: Do every file again, and write over what others put into `dest`.
         retry: `failed` does again what failed in an earlier run.
         only_changed: Do not copy what needs no repair.
         shape: As in `surgeon.apply`; an input of this name is wanted in every file.

@@ -129,6 +129,11 @@ class State:
             return key in (None, written) and same_stamp((size, mtime), stamp)
         return False
 
+    def knows(self, name: str) -> bool:
+        """Whether a run wrote a file of DEST, or was about to when it was killed."""
+        asked = "SELECT 1 FROM written WHERE name=?1 UNION SELECT 1 FROM begun WHERE name=?1"
+        return bool(self._ask(asked, (_text(name),)))
+
     def source_of(self, name: str) -> str:
         """The sha256 of the model that a file of DEST was made of; empty where it is not known."""
         asked = "SELECT key FROM written WHERE name=?"

@@ -90,7 +90,9 @@ StateFile = Annotated[
         "DEST is remote.",
     ),
 ]
-Force = Annotated[bool, _option("--force", help="Do every file again.")]
+Force = Annotated[
+    bool, _option("--force", help="Do every file again, and write over what others put into DEST.")
+]
 Retry = Annotated[
     Again | None,
     _option(
