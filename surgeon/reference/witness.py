@@ -28,6 +28,7 @@ from surgeon.reference.operators.older import (
     is_of_a_fraction,
     last_place,
     taken,
+    without_end,
     without_keys,
     zero_of_none,
 )
@@ -109,6 +110,11 @@ _LIKELIHOOD = (
     "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
     "int ignore_index=-100) -> Tensor"
 )
+_INVERSE = (
+    "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None,"
+    " bool center=True, bool normalized=False, bool? onesided=None, int? length=None, "
+    "bool return_complex=False) -> Tensor"
+)
 _COSINE = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor"
 
 
@@ -182,6 +188,8 @@ class OldMeanings:
         # comparisons gave bytes before 1.2 (release notes of 1.2.0)
         if self.release < (1, 2) and isinstance(result, np.ndarray) and result.dtype == np.bool_:
             return result.astype(np.uint8)
+        if call.operator == "istft":
+            return without_end(result, fit((_INVERSE,), call, values)[1], self.release)
         if call.operator == "scaled_dot_product_attention" and self.release < (2, 5):
             return without_keys(result, values[3] if len(values) > 3 else None)
         return result
