@@ -102,6 +102,8 @@ REFUSED = {
     "(float[1,3,24,24] x) => (float[1,3,24,24] y) <int64[4] s = {1, 3, 24, 24}> "
     "{ t = Transpose <perm = [0, 1, 3, 2]> (x) p = ReduceMean <axes = [3]> (t) "
     "y = Expand (p, s) }": "24, which it makes of one, may depend on the sizes",
+    "(float[1,3,9,8] x) => (float[1,3,1,1] y) <float t = {72}> "
+    "{ m = AveragePool <kernel_shape = [9, 8]> (x) y = Mul (m, t) }": "`t` holds 72",
     _ASKED: "`ratio` is computed of the sizes",
     "(float[1,3,24,20] x) => (float[20] y) <int64 z = {0}, int64 o = {1}, int64 l = {3}, "
     "float e = {19}> { s = Shape (x) w = Gather (s, l) r = Range (z, w, o) "
