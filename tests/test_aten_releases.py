@@ -282,6 +282,13 @@ def test_integers_made_numbers_integers_before_torch_1_3(
         assert_same(found, np.array(now, None if operator == "eq" else np.float32), operator)
 
 
+def test_a_number_of_a_script_before_torch_1_3_may_be_a_tensor() -> None:
+    model, _ = model_of("mul", [np.array(5), 0.5])
+    model.producer_name, model.producer_version = "pytorch", "1.2"
+    with pytest.raises(LeftoverError, match="were promoted apart"):
+        surgeon.apply(model, "aten")
+
+
 def test_norms_were_of_what_is_not_stretched_before_torch_1_10() -> None:
     a, b = X.reshape(1, 4, 6)[:, :, :3], np.sin(X.reshape(4, 6)[:3, :3] + 1).reshape(3, 1, 3)
     product = (a * b).sum(1)
