@@ -25,6 +25,7 @@ from surgeon.reference.operators.older import (
     cosine,
     cut_power,
     cut_quotient,
+    is_number,
     is_of_a_fraction,
     last_place,
     taken,
@@ -144,6 +145,9 @@ class OldMeanings:
         # every real number had the angle 0 before 1.8 (documentation of torch.angle)
         if call.operator == "angle" and self.release < (1, 8) and values[0].dtype.kind != "c":
             return np.zeros_like(values[0])
+        # of numbers of scripts halves went away from zero before 1.7 (its own outputs)
+        if call.operator == "round" and self.release < (1, 7) and is_number(values[0]):
+            return np.copysign(np.floor(np.abs(values[0]) + 0.5), values[0])
         result = self.witness(call, values, where=where)
         if call.operator == "fmod" and self.release < (1, 8):
             return result.astype(values[0].dtype, copy=False)  # it was written in the first's

@@ -47,6 +47,11 @@ def is_of_a_fraction(values: Sequence[Any]) -> bool:
     return bool(bare and number.dtype == np.float64 and first.dtype.kind in "iu")
 
 
+def is_number(value: Any) -> bool:
+    """Whether it is in double precision, without dimensions, as numbers of scripts are."""
+    return isinstance(value, np.ndarray) and not value.ndim and value.dtype == np.float64
+
+
 def _alike(first: Any, second: Any) -> tuple[Any, Any]:
     """Both in the dtype of the one that has dimensions."""
     if np.ndim(first) and not np.ndim(second):
