@@ -53,6 +53,10 @@ FREED: dict[str, Text] = {
         f"""(float[1,1,{h},{w}] x) => (float[1,a,b] y) <int64[1] i = {{1}}> {{
         y = Squeeze (x, i) }}"""
     ),
+    "a sixth beside twelve": lambda h, w: (
+        f"""(float[1,2,{h - 5},{w}] x) => (float[1,2,a,b] y) <float t = {{0.16666667}}> {{
+        y = Mul (x, t) }}"""
+    ),
     "as many times as large as another, at any size": lambda h, w: (
         f"""(float[1,3,{2 * h},{2 * w}] x) => (float[1,3,a,b] y)
         <float[3,3,2,2] k, int64 l = {{3}}, int64[1] r = {{2}}, int64[1] e = {{4}},
@@ -99,6 +103,13 @@ REFUSED = {
     "{ s = ReduceSum (x, a) r = ReduceSum (s, b) y = Div (r, t) }": "`t` holds 72",
     "(float[1,3,9,8] x) => (float[1,3,3] y) <float t = {216}> "
     '{ m = Einsum <equation = "bchw,bdhw->bcd"> (x, x) y = Div (m, t) }': "`t` holds 216",
+    "(float[1,3,24,24] x) => (float[1,3,24,24] y) <int64[4] s = {1, 3, 24, 24}> "
+    "{ t = Transpose <perm = [0, 1, 3, 2]> (x) p = ReduceMean <axes = [3]> (t) "
+    "y = Expand (p, s) }": "24, which it makes of one, may depend on the sizes",
+    "(float[1,3,9,8] x) => (float[1,3,1,1] y) <float t = {72}> "
+    "{ m = AveragePool <kernel_shape = [9, 8]> (x) y = Mul (m, t) }": "`t` holds 72",
+    "(float[1,2,96,96] x) => (float[1,2,12,12] y) <float[2,2,8,8] k, float t = {0.18181818}> "
+    "{ c = Conv <strides = [8, 8]> (x, k) y = Mul (c, t) }": "`t` holds 0.18",
     _ASKED: "`ratio` is computed of the sizes",
     "(float[1,3,24,20] x) => (float[20] y) <int64 z = {0}, int64 o = {1}, int64 l = {3}, "
     "float e = {19}> { s = Shape (x) w = Gather (s, l) r = Range (z, w, o) "

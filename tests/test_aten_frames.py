@@ -87,3 +87,25 @@ def test_half_the_frequencies_of_complex_values_are_refused() -> None:
     nodes += [aten("stft", operands, "p"), READ]
     with pytest.raises(LeftoverError, match="half of its frequencies is asked for"):
         mended(model_of(nodes, {"z": normal(2, 64, 2)}), {"z": normal(2, 64, 2)})
+
+
+@pytest.mark.parametrize(
+    ("version", "length"), [("1.6", 53), ("1.9", 53), ("1.12", 60), ("2.0", None), ("2.4", 61)]
+)
+def test_the_end_of_what_is_not_centred_was_left_out(version: str, length: int | None) -> None:
+    """As PyTorch 1.6 to 1.12, and 2.4, give it."""
+    nodes = [
+        *constants(HANNING)[:-1],
+        aten("stft", ["x", "n", "five", "n", "", "no", "", "yes"], "p"),
+        aten("istft", ["p", "n", "five", "n", "", "no", "no", "", "", "no"], "y"),
+    ]
+    feeds = {"x": normal(2, 64).astype(np.float64)}
+    model = model_of(nodes, feeds, 17)
+    model.producer_name, model.producer_version = "pytorch", version
+    if length is None:
+        with pytest.raises(LeftoverError, match="left its last element out"):
+            mended(model, feeds)
+        return
+    (wanted,) = Reference(model).run(feeds).values()
+    np.testing.assert_allclose(wanted, feeds["x"][:, :length])
+    np.testing.assert_allclose(mended(model, feeds), wanted, rtol=1e-9, atol=1e-9)

@@ -282,6 +282,24 @@ def test_integers_made_numbers_integers_before_torch_1_3(
         assert_same(found, np.array(now, None if operator == "eq" else np.float32), operator)
 
 
+def test_a_number_of_a_script_before_torch_1_3_may_be_a_tensor() -> None:
+    model, _ = model_of("mul", [np.array(5), 0.5])
+    model.producer_name, model.producer_version = "pytorch", "1.2"
+    with pytest.raises(LeftoverError, match="were promoted apart"):
+        surgeon.apply(model, "aten")
+
+
+@pytest.mark.parametrize("version", ["1.3", "1.6", "1.7"])
+def test_halves_of_numbers_went_away_from_zero_before_torch_1_7(version: str) -> None:
+    """As scripts of PyTorch 1.6 compute them; of tensors they never did."""
+    for number, away in ((2.5, 3), (-2.5, -3), (0.5, 1), (-1.5, -2), (1.25, 1), (-0.75, -1)):
+        wanted = np.float64(np.rint(number) if version == "1.7" else away)
+        for found in _of(version, "round", np.array(number)):
+            assert_same(found, wanted, f"round({number}) of torch {version}")
+    for found in _of(version, "round", np.array([2.5])):
+        assert_same(found, np.array([2.0]), f"round of a tensor, torch {version}")
+
+
 def test_norms_were_of_what_is_not_stretched_before_torch_1_10() -> None:
     a, b = X.reshape(1, 4, 6)[:, :, :3], np.sin(X.reshape(4, 6)[:3, :3] + 1).reshape(3, 1, 3)
     product = (a * b).sum(1)

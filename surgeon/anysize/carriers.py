@@ -114,6 +114,8 @@ def _whole(sizes: Sizes, node: gs.Node, free: Sequence[int], kernel: Sequence[in
     kind = {"AveragePool": "GlobalAveragePool", "MaxPool": "GlobalMaxPool"}.get(node.op)
     if kind is None or len(free) < len(kernel):
         raise Frozen("its window is the whole plane")
+    if node.op == "AveragePool":
+        averaged(sizes, node)
     draft = sizes.draft(node)
     sizes.replace(node, draft, draft.op(kind, node.inputs[0]))
 

@@ -15,6 +15,8 @@ _LEAST = 7  # lengths below are numbers that are everywhere
 _PIXELS = (127, 128, 255, 256)  # what bytes are divided by
 _NEAR = 1e-6
 _MOST = 2**31
+_DIGITS = 4
+_OF_ACTIVATIONS = (1 / 3, 1 / 6)
 
 
 def depending(
@@ -43,6 +45,8 @@ def depending(
     summed = {each for number in counts for each in (number, number - 1)}
     known |= {each for each in summed if each > 2}
     large |= {each for each in summed if each >= LARGE}
+    beside = {number - back for number in lengths for back in (0, 1)}
+    small = {each for each in beside | summed if each >= _LEAST}
     given = {size.number - back for size in sizes.sizes for back in (0, 1)}
     known |= {number for number in (*given, *edges) if number >= LARGE}
     skipped = _PIXELS if pixels else ()
@@ -56,11 +60,23 @@ def depending(
         if not 0 < element < np.inf:
             return False
         whole, half = (element, 1 / element), (2 * element, 2 / element)
+        share = () if _is_everyday(element) else (1 / element, 2 / element)
         return any(
             round(number) in among and abs(number - round(number)) <= _NEAR * number
-            for among, numbers in ((known, whole), (large - set(skipped), half))
+            for among, numbers in (
+                (known, whole),
+                (large - set(skipped), half),
+                (small - set(skipped), share),
+            )
             for number in numbers
             if number < _MOST
         ) or any(abs(element - share) <= _NEAR * max(share, 1) for share in shares)
 
     return [each for each in np.abs(array.astype(np.float64)).ravel().tolist() if hangs(each)]
+
+
+def _is_everyday(element: float) -> bool:
+    """Whether a number has few digits, or is one of activations: such are no share by chance."""
+    return abs(element - round(element, _DIGITS)) <= _NEAR * element or any(
+        abs(element - each) <= _NEAR for each in _OF_ACTIVATIONS
+    )

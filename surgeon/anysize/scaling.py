@@ -57,7 +57,8 @@ def tiled(sizes: Sizes, node: gs.Node) -> None:
 def _made(sizes: Sizes, number: int, axis: int, here: Sequence[Dim], given: Sequence[Any]) -> Dim:
     """The length that an axis of one is repeated to.
 
-    It depends on the sizes where the last axes are a plane of these, and channels stand before it.
+    It depends on the sizes where the last axes are a plane of these, in their order, and channels
+    stand before it.
 
     Args:
         sizes: The graph.
@@ -72,8 +73,8 @@ def _made(sizes: Sizes, number: int, axis: int, here: Sequence[Dim], given: Sequ
     rank = len(here)
     found = _in_plane(sizes, number, axis, rank)
     plane = rank == len(sizes.sizes) + 2 and all(
-        sizes.is_free(here[at])
-        or sizes.is_free(given[at])
+        sizes.is_own(here[at], at, rank)
+        or sizes.is_own(given[at], at, rank)
         or (here[at] == 1 and _in_plane(sizes, given[at], at, rank) is not None)
         for at in range(rank - len(sizes.sizes), rank)
     )

@@ -282,17 +282,20 @@ class Sizes:
         Raises:
             Frozen: There are several.
         """
-        place = len(self.sizes) - rank + axis
-        if not 0 <= place < len(self.sizes):
-            return None
-        own = self.sizes[place].symbol
         found = [
-            dim for dim in self.pool if dims.symbols(dim) == {own} and self.number(dim) == number
+            dim for dim in self.pool if self.is_own(dim, axis, rank) and self.number(dim) == number
         ]
         if len(found) > 1:
             told = " or ".join(map(str, found))
             raise Frozen(f"{number} may be {told}, which differ at other sizes")
         return found[0] if found else None
+
+    def is_own(self, dim: Any, axis: int, rank: int) -> bool:
+        """Whether a length depends on the one size that an axis of a plane is of."""
+        place = len(self.sizes) - rank + axis
+        if isinstance(dim, int) or not 0 <= place < len(self.sizes):
+            return False
+        return dims.symbols(dim) == {self.sizes[place].symbol}
 
     def occurs(self, number: int) -> bool:
         """Whether a number may depend on the sizes: a length of some value is it."""

@@ -25,9 +25,11 @@ from surgeon.reference.operators.older import (
     cosine,
     cut_power,
     cut_quotient,
+    is_number,
     is_of_a_fraction,
     last_place,
     taken,
+    without_end,
     without_keys,
     zero_of_none,
 )
@@ -109,6 +111,11 @@ _LIKELIHOOD = (
     "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
     "int ignore_index=-100) -> Tensor"
 )
+_INVERSE = (
+    "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None,"
+    " bool center=True, bool normalized=False, bool? onesided=None, int? length=None, "
+    "bool return_complex=False) -> Tensor"
+)
 _COSINE = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor"
 
 
@@ -138,6 +145,9 @@ class OldMeanings:
         # every real number had the angle 0 before 1.8 (documentation of torch.angle)
         if call.operator == "angle" and self.release < (1, 8) and values[0].dtype.kind != "c":
             return np.zeros_like(values[0])
+        # of numbers of scripts halves went away from zero before 1.7 (its own outputs)
+        if call.operator == "round" and self.release < (1, 7) and is_number(values[0]):
+            return np.copysign(np.floor(np.abs(values[0]) + 0.5), values[0])
         result = self.witness(call, values, where=where)
         if call.operator == "fmod" and self.release < (1, 8):
             return result.astype(values[0].dtype, copy=False)  # it was written in the first's
@@ -182,6 +192,8 @@ class OldMeanings:
         # comparisons gave bytes before 1.2 (release notes of 1.2.0)
         if self.release < (1, 2) and isinstance(result, np.ndarray) and result.dtype == np.bool_:
             return result.astype(np.uint8)
+        if call.operator == "istft":
+            return without_end(result, fit((_INVERSE,), call, values)[1], self.release)
         if call.operator == "scaled_dot_product_attention" and self.release < (2, 5):
             return without_keys(result, values[3] if len(values) > 3 else None)
         return result

@@ -103,6 +103,16 @@ _IN_DOUBLE: Mapping[str, Callable[[Work, gs.Tensor], gs.Tensor]] = {
 }
 
 
+def _away_from_zero(work: Work, x: gs.Tensor) -> gs.Tensor:
+    """A number of a script as C's `round` has it, which PyTorch took for it before 1.7."""
+    low = work.op("Floor", x)
+    rest = work.op("Sub", x, low)
+    half = work.op("And", work.equal(rest, work.number(0.5, DOUBLE)), work.op("Greater", x, 0))
+    up = work.op("Or", work.op("Greater", rest, 0.5), half)
+    made: gs.Tensor = work.op("Add", low, work.cast(up, DOUBLE))
+    return made
+
+
 def rounding(work: Work) -> gs.Tensor:
     """`floor ceil round trunc`; integers stay as they are."""
     x = work.args.tensor("self")
@@ -115,6 +125,9 @@ def rounding(work: Work) -> gs.Tensor:
         return x
     if work.name in ("trunc", "fix"):
         return truncate(work, x)
+    is_number = work.dtype(x) == DOUBLE and work.facts.of(x).rank == 0
+    if work.name == "round" and is_number and work.facts.model.is_before(1, 7):
+        return _away_from_zero(work, x)
     if work.name == "round" and digits:
         scale = 10.0 ** abs(digits)
         first, second = ("Mul", "Div") if digits > 0 else ("Div", "Mul")

@@ -180,6 +180,8 @@ class Work:
             else:
                 zeros = promote(zeros, dtype)
         if self.node.domain == "aten" and self.facts.model.is_before(*_PROMOTES):
+            if not dims and zeros and _category(wrapped) > _category(zeros):
+                raise Refused("before PyTorch 1.3 a number and a tensor of one were promoted apart")
             return dims or zeros or wrapped
         return _combine(dims, _combine(zeros, wrapped))
 

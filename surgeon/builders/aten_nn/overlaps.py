@@ -127,9 +127,10 @@ def _cut(draft: Draft, made: gs.Tensor, args: Arguments, size: int) -> gs.Tensor
     """What `center` and `length` keep, as far as the frames reach."""
     start = size // 2 if args.value("center") else 0
     length = _asked_length(draft, args)
-    if length is None and not start:
+    left_out = start if length is not None or start else _left_out(draft, size)
+    if length is None and not left_out:
         return made
-    end = draft.constant([-start], "ends")
+    end = draft.constant([-left_out], "ends")
     if length is not None and length.static is not None:
         end = draft.constant([start + length.static], "ends")
         whole = draft.facts.of(made).shape
@@ -140,6 +141,18 @@ def _cut(draft: Draft, made: gs.Tensor, args: Arguments, size: int) -> gs.Tensor
     return draft.op(
         "Slice", made, draft.constant([start], "starts"), end, draft.constant([2], "axes")
     )
+
+
+def _left_out(draft: Draft, size: int) -> int:
+    """How much PyTorch left out of the end of what is neither centred nor of a given length."""
+    is_before = draft.facts.model.is_before
+    if is_before(1, 10):
+        return size // 2
+    if is_before(1, 13):
+        return 1
+    if is_before(2, 4):
+        raise Refused("some releases before PyTorch 2.4 left its last element out; say `length`")
+    return 0
 
 
 def _asked_length(draft: Draft, args: Arguments) -> Length | None:

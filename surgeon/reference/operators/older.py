@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,11 @@ def is_of_a_fraction(values: Sequence[Any]) -> bool:
     first, number = values[:2]
     bare = not number.ndim and not isinstance(number, Computed)
     return bool(bare and number.dtype == np.float64 and first.dtype.kind in "iu")
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is in double precision, without dimensions, as numbers of scripts are."""
+    return isinstance(value, np.ndarray) and not value.ndim and value.dtype == np.float64
 
 
 def _alike(first: Any, second: Any) -> tuple[Any, Any]:
@@ -130,6 +135,18 @@ def last_place(operator: str, self: Array, dim: int | None = None, keepdim: bool
     found = np.where(strange.any(along, keepdims=True), strange.argmax(along, keepdims=True), last)
     shape = [1] * self.ndim if dim is None and keepdim else found.shape
     return np.asarray(found.reshape(shape) if keepdim else found.squeeze(along))
+
+
+def without_end(result: Array, given: Mapping[str, Any], release: tuple[int, int]) -> Array:
+    """`istft` that is neither centred nor of a given length, as releases left its end out.
+
+    Half a window up to 1.9, an element in 1.10 to 1.12 (their own outputs), nothing in 2.4.
+    """
+    if given["center"] or given["length"] is not None or release >= (2, 4):
+        return result
+    if release >= (1, 13):
+        raise Unsuited("releases before PyTorch 2.4 left an element out of its end, or did not")
+    return result[..., : -(given["n_fft"] // 2 if release < (1, 10) else 1)]
 
 
 def zero_of_none(
