@@ -164,25 +164,6 @@ def see_sizes(axioms: Axioms, model: Model, feeds: Mapping[str, Any], label: str
         )
 
 
-def see_left(model: Model, axioms: Axioms) -> None:
-    """See that a length of 0 has not emptied all that a model gives.
-
-    Args:
-        model: As it is with these shapes.
-        axioms: The shapes that were given.
-
-    Raises:
-        RecipeError: Nothing is left to compute.
-    """
-    emptied = [name for name, shape in axioms.shapes.items() if 0 in shape]
-    if emptied and all(node.op == "Constant" for node in model.graph.nodes):
-        raise RecipeError(
-            f"where input `{emptied[0]}` has a length of 0 all outputs are empty, or constant",
-            where="--shape",
-            mend="Give a number above 0, or a name where the length is to stay dynamic.",
-        )
-
-
 def _unmet(assume: Sequence[str], sizes: Mapping[str, int]) -> str | None:
     """The first assumption that these sizes contradict; names without a size contradict none."""
     for text in assume:

@@ -149,6 +149,25 @@ def refuse_left_out(
         raise error
 
 
+def refuse_emptied(model: Model, axioms: Axioms) -> None:
+    """Refuse lengths of 0 that have emptied all that a model gives.
+
+    Args:
+        model: As it is with these shapes.
+        axioms: The shapes that were given.
+
+    Raises:
+        RecipeError: Nothing is left to compute.
+    """
+    emptied = [name for name, shape in axioms.shapes.items() if 0 in shape]
+    if emptied and all(node.op == "Constant" for node in model.graph.nodes):
+        raise RecipeError(
+            f"where input `{emptied[0]}` has a length of 0 all outputs are empty, or constant",
+            where="--shape",
+            mend="Give a number above 0, or a name where the length is to stay dynamic.",
+        )
+
+
 def refuse_unfreed(report: Report, original: Model, axioms: Axioms) -> None:
     """Refuse a result whose sizes are numbers that were told of them in order to make them any.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surgeon.aside import room_aside
-from surgeon.assumptions import parse_assumptions, see_left
+from surgeon.assumptions import parse_assumptions
 from surgeon.auditing import Asked, record
 from surgeon.authoring import recipe_for_metadata, recipe_for_names
 from surgeon.choices import (
@@ -237,7 +237,10 @@ def apply(
             return work
 
         work = plan.run(operate)
-        see_left(work.model, axioms)
+        if any(0 in dims for dims in axioms.shapes.values()):
+            from surgeon.refusing import refuse_emptied
+
+            refuse_emptied(work.model, axioms)
         report = work.report(clock)
         if joined:  # what recipes changed before any step is a change of the file
             report = report._replace(before=came)
