@@ -12,7 +12,7 @@ from surgeon.authoring import spelling_out
 from surgeon.choices import Reference
 from surgeon.culprits import Place
 from surgeon.declared import length_of
-from surgeon.errors import LeftoverError, VerifyError, few
+from surgeon.errors import LeftoverError, RecipeError, VerifyError, few
 from surgeon.faults import mend_of
 from surgeon.lost import (
     lost_changes,
