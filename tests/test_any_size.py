@@ -1,6 +1,7 @@
 """Sizes of a model that was exported for one: dynamic where all that depends on them is known."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import numpy as np
 import onnx
@@ -13,6 +14,7 @@ from onnx import numpy_helper
 import surgeon
 from surgeon.anysize import carriers, free_sizes
 from surgeon.errors import SurgeonError, VerifyError
+from surgeon.runtime import Session
 
 NAMES = ["depth", "height", "width"]
 Text = Callable[[int, int], str]
@@ -325,6 +327,18 @@ def test_a_mistake_is_found_by_running_both(monkeypatch: pytest.MonkeyPatch) -> 
     text = "(float[1,1,8,9] x) => (float[1,1,8,2] y) <float[9,2] w> { y = MatMul (x, w) }"
     with pytest.raises(SurgeonError, match="the result does not run at"):
         free_sizes(model(text), NAMES)
+
+
+def test_sizes_at_which_a_window_finds_no_room_are_not_promised() -> None:
+    text = """(float[1,1,64,48] x) => (float[1,1,h,w] y) <float[1,1,7,5] u, float[1,1,5,5] v> {
+        a = Conv (x, u) b = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (a) y = Conv (b, v)
+    }"""
+    freed, _ = free_sizes(model(text), NAMES)
+    assert freed.least == (16, 14)
+    for sizes, runs in (((16, 14), True), ((14, 14), False), ((16, 12), False)):
+        feeds = {"x": np.zeros((1, 1, *sizes), np.float32)}
+        with nullcontext() if runs else pytest.raises(SurgeonError):
+            Session(freed.model).run(feeds)
 
 
 def test_the_report_says_what_changed_and_what_was_compared(tmp_path) -> None:

@@ -21,7 +21,7 @@ from surgeon import dialect
 from surgeon.anysize import shared
 from surgeon.anysize.asking import asked_of, folded, of_sizes
 from surgeon.anysize.carriers import CARRIERS, NAMING
-from surgeon.anysize.freed import STEP, Clash, Finer, Freed, Size, refusal
+from surgeon.anysize.freed import STEP, Clash, Finer, Freed, Size, least_of, refusal
 from surgeon.anysize.running import check_sizes
 from surgeon.anysize.sizes import Sizes, bodies_read, named
 from surgeon.declared import length_of
@@ -63,7 +63,7 @@ def contract(freed: Freed) -> str:
     else:
         each = (f"multiples of {size.step} ({size.name})" for size in freed.sizes)
         others = f"sizes that differ from these by {' and '.join(each)}"
-    least = " x ".join(str(size.least) for size in freed.sizes)
+    least = " x ".join(map(str, freed.least))
     return (
         f"extends: the file is for {told}; the result computes the same layers at {others}, from "
         f"{least} on"
@@ -343,7 +343,9 @@ def _walked(
     made = model.to_proto()
     for value in made.graph.output:
         _declare(sizes, value, outputs[value.name])
-    return Freed(made, told, outputs), sizes.whole
+    made_of = (tensor for node in model.graph.nodes for tensor in node.outputs)
+    lengths = (dim for tensor in made_of for dim in facts.of(tensor).shape or ())
+    return Freed(made, told, outputs, tuple(least_of(told, lengths))), sizes.whole
 
 
 def _carry(sizes: Sizes, node: gs.Node) -> None:

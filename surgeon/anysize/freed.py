@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -46,13 +47,12 @@ class Size(NamedTuple):
     @property
     def dim(self) -> Dim:
         """The size, of a symbol that counts the steps."""
-        counted = dims.symbol(self.symbol, max(1, self.number // self.step // LEAST))
-        return counted * self.step + self.number % self.step
+        return dims.symbol(self.symbol, self.first) * self.step + self.number % self.step
 
     @property
-    def least(self) -> int:
-        """The smallest that the result is for."""
-        return dims.bounds(self.dim)[0] or 0
+    def first(self) -> int:
+        """Of how many steps the others are at least."""
+        return max(1, self.number // self.step // LEAST)
 
     @property
     def symbol(self) -> str:
@@ -67,8 +67,35 @@ class Freed(NamedTuple):
         model: For any sizes.
         sizes: That are dynamic.
         outputs: The lengths of each output, where they are known.
+        least: By size, the smallest that the result is for.
     """
 
     model: onnx.ModelProto
     sizes: tuple[Size, ...]
     outputs: Mapping[str, tuple[Dim, ...]]
+    least: tuple[int, ...]
+
+
+def least_of(sizes: Sequence[Size], lengths: Iterable[Dim]) -> Iterator[int]:
+    """By size, the smallest at which no value becomes empty, the others being as in the file.
+
+    A Conv without padding takes a plane of its window, and no smaller one.
+
+    Args:
+        sizes: That are dynamic.
+        lengths: Of all values.
+    """
+    counts = {size.symbol: size.number // size.step for size in sizes}
+    known = {dim for dim in lengths if not isinstance(dim, int)}
+    known = {dim for dim in known if counts.keys() >= dims.symbols(dim)}
+    full = [dim for dim in known if dims.evaluate(dim, counts) > 0]
+    for size in sizes:
+        mine = [dim for dim in full if size.symbol in dims.symbols(dim)]
+
+        def fits(count: int, size: Size = size, mine: Sequence[Dim] = mine) -> bool:
+            told = {**counts, size.symbol: count}
+            return all(dims.evaluate(dim, told) > 0 for dim in mine)
+
+        counted = range(size.first, counts[size.symbol] + 1)
+        least = counted[bisect_left(counted, True, key=fits)]
+        yield least * size.step + size.number % size.step
