@@ -341,6 +341,23 @@ def test_a_mask_beside_an_index_has_an_axis_too_many(opset: int) -> None:
     np.testing.assert_array_equal(session.run(None, {"x": x, "m": mask})[0], expected)
 
 
+@pytest.mark.parametrize("opset", [9, 11, 13])
+@pytest.mark.parametrize("selected", [0, 1, 2, 3])
+def test_a_mask_beside_a_slice_says_rows(opset: int, selected: int) -> None:
+    """`x[mask, 1:] = 5`: the mask is a column, and what it selects has all columns, not a pair."""
+    made = "k = Constant <value = int64[3] {1, 2, 3}> () i = Reshape (m, column) j = Identity (k)"
+    text = WRITE.replace("OPERANDS", "bool[b] m").replace("MADE", made)
+    model = onnx.parser.parse_model(text.replace('"": 11', f'"": {opset}'))
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    x, mask = R.normal(size=(5, 4)).astype(F), np.arange(5) < selected
+    expected = x.copy()
+    expected[mask, 1:] = 5
+    np.testing.assert_array_equal(session.run(None, {"x": x, "m": mask})[0], expected)
+
+
 @pytest.mark.parametrize(("release", "right"), [("1.5", False), ("1.8", False), ("1.9", True)])
 def test_rows_and_columns_that_were_made_lines(release: str, right: bool) -> None:
     """`x[i[:, None], j[None]] = 5`, flattened: pairs, where rows and columns were meant."""

@@ -123,7 +123,7 @@ class OldMeanings:
     def __call__(self, call: Call, values: Sequence[Any], *, where: str) -> Any:
         """As `Witness`."""
         cuts = self._divides_and_cuts(call, values)
-        if cuts and all(isinstance(v, np.ndarray) and v.dtype.kind in "iu" for v in values[:2]):
+        if cuts and _are_whole(values[:2]):
             return cut_quotient(*values[:2])
         # limits of integers became integers before 1.12 (torch.clamp, up to 1.11 and from 1.12 on)
         if call.operator in _CLAMPS and self.release < (1, 12) and values[0].dtype.kind in "iu":
@@ -257,6 +257,12 @@ def _has_floats(values: Sequence[Any]) -> bool:
         else isinstance(each, np.ndarray) and each.dtype.kind in "fc"
         for each in values
     )
+
+
+def _are_whole(values: Sequence[Any]) -> bool:
+    """Whether both are integers, or one of them is a boolean."""
+    kinds = [v.dtype.kind if isinstance(v, np.ndarray) else "" for v in values]
+    return all(kind in ("i", "u", "b") for kind in kinds) and kinds != ["b", "b"]
 
 
 def _are_tensors(values: Sequence[Any]) -> bool:
