@@ -418,3 +418,32 @@ def test_flattened_indices_stand_in_the_axes_of_the_values(opset: int) -> None:
         expected[np.arange(n)[:, None], places] = v
         found = session.run(None, {"x": x, "places": places, "v": v})[0]
         np.testing.assert_array_equal(found, expected)
+
+
+STEPS = """
+<ir_version: 6, opset_import: ["": 11, "org.pytorch.aten": 1]>
+g (float[b,t,4] x) => (float[b,s,4] y)
+<int64 dim = {1}, int64 zero = {0}, int64 far = {9223372036854775807}, int64 three = {3}> {
+  shape = Shape (x)
+  length = Gather (shape, dim)
+  third = Div (length, three)
+  step = Max (third, dim)
+  y = org.pytorch.aten.ATen <operator = "slice"> (x, dim, zero, far, step)
+}
+"""
+
+
+def test_a_slice_has_a_step_that_is_known_at_run_time() -> None:
+    """`x[:, ::max(1, x.size(1) // 3)]`."""
+    model = onnx.parser.parse_model(STEPS.replace('"": 11', '"": 12'))
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    for length in (1, 3, 7, 11):
+        x = R.normal(size=(2, length, 4)).astype(F)
+        expected = x[:, :: max(1, length // 3)]
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], expected)
+    early = onnx.parser.parse_model(STEPS.replace('"": 11', '"": 9').replace("Max", "Add"))
+    with pytest.raises(LeftoverError, match="a Slice has steps from opset 10 on"):
+        surgeon.apply(early, "aten")
