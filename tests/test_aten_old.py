@@ -447,3 +447,32 @@ def test_a_slice_has_a_step_that_is_known_at_run_time() -> None:
     early = onnx.parser.parse_model(STEPS.replace('"": 11', '"": 9').replace("Max", "Add"))
     with pytest.raises(LeftoverError, match="a Slice has steps from opset 10 on"):
         surgeon.apply(early, "aten")
+
+
+@pytest.mark.parametrize(
+    ("operator", "operands"),
+    [("clamp", "one, two"), ("sum", "axis, no, "), ("matmul", "z"), ("neg", "")],
+)
+def test_what_is_written_to_stands_behind_the_arguments(operator: str, operands: str) -> None:
+    """`torch.clamp(x, 1, 2, out=o)`: the result is what it is without it."""
+    operands = "".join(f", {each}" for each in operands.split(", ") if each or operator == "sum")
+    text = f"""
+<ir_version: 6, opset_import: ["": 11, "org.pytorch.aten": 1]>
+g (float[b,4] x, float[4,3] z) => (float y)
+<int64 one = {{1}}, int64 two = {{2}}, int64[1] axis = {{1}}, bool no = {{0}}> {{
+  shape = Shape (x)
+  o = ConstantOfShape (shape)
+  y = org.pytorch.aten.ATen <operator = "{operator}"> (x{operands}, o)
+}}
+"""
+    model = onnx.parser.parse_model(text)
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    result = surgeon.apply(model, "aten")
+    x, z = R.normal(size=(5, 4)).astype(F), R.normal(size=(4, 3)).astype(F)
+    assert result.report.verdict is not None
+    if operator in ("clamp", "neg"):  # the others would have `o` resized
+        assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    wanted = {"clamp": x.clip(1, 2), "sum": x.sum(1), "matmul": x @ z, "neg": -x}[operator]
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"x": x, "z": z})[0], wanted, rtol=1e-5)

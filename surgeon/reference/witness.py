@@ -19,6 +19,8 @@ from surgeon.reference.arguments import (
     decode,
     fit,
     is_prim,
+    is_written_to,
+    written_to,
 )
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
 from surgeon.reference.operators.older import (
@@ -65,10 +67,13 @@ class NumpyWitness:
         if rows is None:
             raise NoWitness(call.operator, where=where)
         values = _with_numbers(call, values)
+        schemas = [schema for schema, _ in rows]
         try:
-            index, arguments = fit([schema for schema, _ in rows], call, values)
+            index, arguments = fit(schemas, call, values)
         except Mismatch as error:
-            raise NoWitness(call.operator, where=where, why=str(error)) from None
+            if not is_written_to(schemas, values):
+                raise NoWitness(call.operator, where=where, why=str(error)) from None
+            return written_to(values[-1], self(call, values[:-1], where=where))
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # of a mean of nothing
