@@ -48,8 +48,8 @@ PASSED = "passed"  # of a node of the main graph: a sweep, in the file's order, 
 _ANEW = ELEMENTWISE - {"Cast", "Identity"}
 # Of what these give, `out=`, nothing is read.
 _MAKING_ROOM = frozenset(
-    """ConstantOfShape empty empty_like full full_like new_empty new_full new_ones new_zeros ones
-    ones_like zeros zeros_like""".split()
+    """ConstantOfShape Expand empty empty_like full full_like new_empty new_full new_ones new_zeros
+    ones ones_like zeros zeros_like""".split()
 )
 _UNPACKED = "_outputs"  # how many elements of its list the node gives out, each by itself
 _DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
@@ -158,7 +158,10 @@ def _has_out(node: gs.Node, operator: str, facts: Facts) -> bool:
     if not schemas or max(map(len, schemas)) != count - 1 or count < 2:
         return False
     first, out = node.inputs[0], node.inputs[-1]
-    if first.is_empty() or not out.inputs or out.inputs[0].op not in _MAKING_ROOM:
+    room = any(n.op in _MAKING_ROOM for n in out.inputs)
+    if isinstance(out, gs.Constant):  # what an `empty` of known sizes was folded to
+        room = out.values.ndim > 0 and not out.values.any()
+    if first.is_empty() or not room:
         return False
     dtype = facts.of(out).dtype
     return dtype in FLOATS and facts.of(first).dtype == dtype
