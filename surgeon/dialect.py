@@ -18,6 +18,7 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.facts.elementwise import ELEMENTWISE
+from surgeon.facts.kinds import FLOATS
 from surgeon.model import Model
 from surgeon.objects import make_variable
 from surgeon.schemas import overloads
@@ -46,6 +47,11 @@ WRITTEN = "_written"  # an operator that wrote into its input, whose dtype the r
 PASSED = "passed"  # of a node of the main graph: a sweep, in the file's order, has been there
 # Whose results share no memory with what they are computed of; of `x.to(x.dtype)` it does.
 _ANEW = ELEMENTWISE - {"Cast", "Identity"}
+# Of what these give, `out=`, nothing is read.
+_MAKING_ROOM = frozenset(
+    """ConstantOfShape Expand empty empty_like full full_like new_empty new_full new_ones new_zeros
+    ones ones_like zeros zeros_like""".split()
+)
 _UNPACKED = "_outputs"  # how many elements of its list the node gives out, each by itself
 _DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
 
@@ -94,11 +100,11 @@ def normalise(
         operator, overload = (str(node.attrs.get(name, "")) for name in (key, OVERLOAD))
         rest = {k: v for k, v in node.attrs.items() if k not in (key, BY_NAME)}
         node.attrs = {**rest, **told}
-        _to_aten(node, named_operator(operator), overload, is_output)
+        _to_aten(node, named_operator(operator), overload, is_output, facts)
     elif (domain in ATEN_DOMAINS and "overload" not in node.attrs) or (
         domain in STANDARD and node.op == LOST_WRITE
     ):
-        _to_aten(node, node.op, "", is_output)
+        _to_aten(node, node.op, "", is_output, facts)
     elif domain in PRIM_DOMAINS:
         node.domain = PRIM
     elif domain in _FORMER:
@@ -117,7 +123,11 @@ def normalise(
 
 
 def _to_aten(
-    node: gs.Node, operator: str, overload: str, is_output: Callable[[gs.Tensor], bool]
+    node: gs.Node,
+    operator: str,
+    overload: str,
+    is_output: Callable[[gs.Tensor], bool],
+    facts: Facts,
 ) -> None:
     if node.origin_inputs is None:
         node.origin_inputs = tuple(node.inputs)
@@ -129,8 +139,33 @@ def _to_aten(
     if inputs is not None:
         node.inputs = inputs
         rest = {}
-    written = {WRITTEN: 1} if out_of_place(named) and operator != named else {}
+    out = not rest and _has_out(node, operator, facts)
+    if out:
+        node.inputs = node.inputs[:-1]
+    written = {WRITTEN: 1} if out or (out_of_place(named) and operator != named) else {}
     node.attrs = {"overload": overload, **written, **unpacked, **rest}
+
+
+def _has_out(node: gs.Node, operator: str, facts: Facts) -> bool:
+    """Whether the last input is what the result was written to (`out=`), behind all that is read.
+
+    The result has its dtype: where that is the first input's, as of what wrote into its input. What
+    else is computed goes on from the result, as the exporter writes it.
+    """
+    schemas = [schema.parameters for schema in overloads(operator)]
+    if len(node.outputs) != 1 or any(p.is_tensors for parameters in schemas for p in parameters):
+        return False
+    count = len(node.inputs)
+    if not schemas or max(map(len, schemas)) != count - 1 or count < 2:
+        return False
+    first, out = node.inputs[0], node.inputs[-1]
+    room = any(n.op in _MAKING_ROOM for n in out.inputs)
+    if isinstance(out, gs.Constant):  # what an `empty` of known sizes was folded to
+        room = out.values.ndim > 0 and not out.values.any()
+    if first.is_empty() or not room:
+        return False
+    dtype = facts.of(out).dtype
+    return dtype in FLOATS and facts.of(first).dtype == dtype
 
 
 def _told_by_name(node: gs.Node) -> dict[str, Any] | None:

@@ -341,6 +341,23 @@ def test_a_mask_beside_an_index_has_an_axis_too_many(opset: int) -> None:
     np.testing.assert_array_equal(session.run(None, {"x": x, "m": mask})[0], expected)
 
 
+@pytest.mark.parametrize("opset", [9, 11, 13])
+@pytest.mark.parametrize("selected", [0, 1, 2, 3])
+def test_a_mask_beside_a_slice_says_rows(opset: int, selected: int) -> None:
+    """`x[mask, 1:] = 5`: the mask is a column, and what it selects has all columns, not a pair."""
+    made = "k = Constant <value = int64[3] {1, 2, 3}> () i = Reshape (m, column) j = Identity (k)"
+    text = WRITE.replace("OPERANDS", "bool[b] m").replace("MADE", made)
+    model = onnx.parser.parse_model(text.replace('"": 11', f'"": {opset}'))
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    x, mask = R.normal(size=(5, 4)).astype(F), np.arange(5) < selected
+    expected = x.copy()
+    expected[mask, 1:] = 5
+    np.testing.assert_array_equal(session.run(None, {"x": x, "m": mask})[0], expected)
+
+
 @pytest.mark.parametrize(("release", "right"), [("1.5", False), ("1.8", False), ("1.9", True)])
 def test_rows_and_columns_that_were_made_lines(release: str, right: bool) -> None:
     """`x[i[:, None], j[None]] = 5`, flattened: pairs, where rows and columns were meant."""
@@ -401,3 +418,61 @@ def test_flattened_indices_stand_in_the_axes_of_the_values(opset: int) -> None:
         expected[np.arange(n)[:, None], places] = v
         found = session.run(None, {"x": x, "places": places, "v": v})[0]
         np.testing.assert_array_equal(found, expected)
+
+
+STEPS = """
+<ir_version: 6, opset_import: ["": 11, "org.pytorch.aten": 1]>
+g (float[b,t,4] x) => (float[b,s,4] y)
+<int64 dim = {1}, int64 zero = {0}, int64 far = {9223372036854775807}, int64 three = {3}> {
+  shape = Shape (x)
+  length = Gather (shape, dim)
+  third = Div (length, three)
+  step = Max (third, dim)
+  y = org.pytorch.aten.ATen <operator = "slice"> (x, dim, zero, far, step)
+}
+"""
+
+
+def test_a_slice_has_a_step_that_is_known_at_run_time() -> None:
+    """`x[:, ::max(1, x.size(1) // 3)]`."""
+    model = onnx.parser.parse_model(STEPS.replace('"": 11', '"": 12'))
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    for length in (1, 3, 7, 11):
+        x = R.normal(size=(2, length, 4)).astype(F)
+        expected = x[:, :: max(1, length // 3)]
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], expected)
+    early = onnx.parser.parse_model(STEPS.replace('"": 11', '"": 9').replace("Max", "Add"))
+    with pytest.raises(LeftoverError, match="a Slice has steps from opset 10 on"):
+        surgeon.apply(early, "aten")
+
+
+@pytest.mark.parametrize(
+    ("operator", "operands"),
+    [("clamp", "one, two"), ("sum", "axis, no, "), ("matmul", "z"), ("neg", "")],
+)
+def test_what_is_written_to_stands_behind_the_arguments(operator: str, operands: str) -> None:
+    """`torch.clamp(x, 1, 2, out=o)`: the result is what it is without it."""
+    operands = "".join(f", {each}" for each in operands.split(", ") if each or operator == "sum")
+    text = f"""
+<ir_version: 6, opset_import: ["": 11, "org.pytorch.aten": 1]>
+g (float[b,4] x, float[4,3] z) => (float y)
+<int64 one = {{1}}, int64 two = {{2}}, int64[1] axis = {{1}}, bool no = {{0}}> {{
+  shape = Shape (x)
+  o = ConstantOfShape (shape)
+  y = org.pytorch.aten.ATen <operator = "{operator}"> (x{operands}, o)
+}}
+"""
+    model = onnx.parser.parse_model(text)
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    result = surgeon.apply(model, "aten")
+    x, z = R.normal(size=(5, 4)).astype(F), R.normal(size=(4, 3)).astype(F)
+    assert result.report.verdict is not None
+    if operator in ("clamp", "neg"):  # the others would have `o` resized
+        assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    wanted = {"clamp": x.clip(1, 2), "sum": x.sum(1), "matmul": x @ z, "neg": -x}[operator]
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"x": x, "z": z})[0], wanted, rtol=1e-5)

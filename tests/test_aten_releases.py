@@ -45,6 +45,9 @@ def test_div_of_integers_up_to_torch_1_5_is_an_integer(version: str) -> None:
     wide.producer_name, wide.producer_version = "pytorch", version
     (made,) = Reference(wide).run(feeds_of_both).values()
     assert_same(made, lowered(wide, feeds_of_both)[0], f"div of int32 by int64, of torch {version}")
+    flags, feeds_of_flags = model_of("div", [np.array([True, False]), np.array(1)])
+    flags.producer_name, flags.producer_version = "pytorch", version
+    assert_same(lowered(flags, feeds_of_flags)[0], np.array([1, 0]), "div of booleans")
     model.producer_version = "1.12.1"
     assert_same(lowered(model, feeds)[0], (a / b).astype(np.float32), "div of torch 1.12")
 

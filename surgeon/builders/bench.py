@@ -203,16 +203,21 @@ class Bench:
         return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=axis)
 
     def slice(
-        self, x: gs.Tensor, axis: int, start: Size | int, end: Size | int, step: int = 1
+        self,
+        x: gs.Tensor,
+        axis: int,
+        start: Size | int,
+        end: Size | int,
+        step: Size | int = 1,
     ) -> gs.Tensor:
         """Part of an axis, with the bounds as ONNX has them."""
         if isinstance(start, int) and isinstance(end, int):
             x = nameless(self.draft, x, [axis])
         bounds = [self.vector([start], "starts"), self.vector([end], "ends")]
-        axes, steps = self.ints([axis], "axes"), self.ints([step], "steps")
+        axes = self.ints([axis], "axes")
         if step == 1:
             return self.op("Slice", x, *bounds, axes)
-        return self.op("Slice", x, *bounds, axes, steps)
+        return self.op("Slice", x, *bounds, axes, self.vector([step], "steps"))
 
     # ------------------------------------------------------------------ sizes
 

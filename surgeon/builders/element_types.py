@@ -40,6 +40,7 @@ _NOT_IN_ONNXRUNTIME: dict[str, tuple[int, ...]] = {
     "NonZero": (DOUBLE, onnx.TensorProto.INT8, *_SHORTS),
     "Range": tuple(HALVES),
 }
+_AT_PLACES = frozenset({"ScatterND", "GatherND"})
 _MOD_OF_FLOATS = 28  # the opset from which Mod has the sign of the divisor of floats too
 _FIRST_WITH_ROI = 11  # the opset whose Resize has a region in front of its scales
 _WITHOUT_UNIQUE = (BOOL, onnx.TensorProto.UINT8, onnx.TensorProto.INT16, onnx.TensorProto.INT32)
@@ -56,6 +57,10 @@ def operand_types(draft: Draft, match: Match) -> Any:
     schema = standard.schema(node.op, draft.facts.opset)
     if schema is None:
         raise Refused(f"the model's opset has no `{node.op}`")
+    if node.op == "Concat" and _is_mask_of_places(work, node):
+        raise Refused(
+            "a mask stands among places, which PyTorch up to 1.8 writes; export with 1.9 or later"
+        )
     if (made := _otherwise(draft, work, node)) is not None:
         return made
     operands, computed = _cast_operands(work, node, schema)
@@ -68,6 +73,16 @@ def operand_types(draft: Draft, match: Match) -> Any:
     common, kind = computed.get(schema.outputs[0].type_str, (0, 0))
     keeps = common == kind or node.op in _REAL or _counts(node.op, common)
     return made if keeps else work.cast(made, common)
+
+
+def _is_mask_of_places(work: Work, node: gs.Node) -> bool:
+    """Whether booleans are joined with numbers to say where rows are read or written.
+
+    As a number, what a mask holds would be a place of its own.
+    """
+    readers = [(n, t) for t in node.outputs for n in t.outputs]
+    places = any(n.op in _AT_PLACES and n.inputs[1] is t for n, t in readers)
+    return places and any(work.dtype(tensor) == BOOL for tensor in node.inputs)
 
 
 def convolved_in_one_type(draft: Draft, match: Match) -> gs.Tensor:

@@ -18,6 +18,7 @@ import onnx
 from onnx import AttributeProto
 
 from surgeon.reference import libraries
+from surgeon.reference.errors import Unsuited
 from surgeon.reference.schema import Mismatch, bind, parse_schema
 from surgeon.standard import STANDARD
 
@@ -174,3 +175,21 @@ def fit(schemas: Sequence[str], call: Call, values: Sequence[Any]) -> tuple[int,
             except Mismatch as error:
                 reasons.append(f"{schemas[index].partition(' ->')[0]}: {error}")
     raise Mismatch("; ".join(dict.fromkeys(reasons)))
+
+
+def is_written_to(schemas: Sequence[str], values: Sequence[Any]) -> bool:
+    """Whether the last value is of floats behind all that any schema takes: `out=`."""
+    longest = max(len(parse_schema(schema).parameters) for schema in schemas)
+    last = values[-1] if len(values) > 1 else None
+    return longest < len(values) and isinstance(last, np.ndarray) and last.dtype.kind == "f"
+
+
+def written_to(out: np.ndarray[Any, Any], result: Any) -> np.ndarray[Any, Any]:
+    """The result as it stands in `out=`, which has its own dtype and, unless it is empty, shape.
+
+    Raises:
+        Unsuited: It is no tensor, or of another shape.
+    """
+    if not isinstance(result, np.ndarray) or (out.size and out.shape != result.shape):
+        raise Unsuited("its last argument is not what the result is written to")
+    return result.astype(out.dtype)

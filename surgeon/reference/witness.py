@@ -19,6 +19,8 @@ from surgeon.reference.arguments import (
     decode,
     fit,
     is_prim,
+    is_written_to,
+    written_to,
 )
 from surgeon.reference.errors import NoWitness, Undefined, Unsuited
 from surgeon.reference.operators.older import (
@@ -70,10 +72,13 @@ class NumpyWitness:
         if rows is None:
             raise NoWitness(call.operator, where=where)
         values = _with_numbers(call, values)
+        schemas = [schema for schema, _ in rows]
         try:
-            index, arguments = fit([schema for schema, _ in rows], call, values)
+            index, arguments = fit(schemas, call, values)
         except Mismatch as error:
-            raise NoWitness(call.operator, where=where, why=str(error)) from None
+            if not is_written_to(schemas, values):
+                raise NoWitness(call.operator, where=where, why=str(error)) from None
+            return written_to(values[-1], self(call, values[:-1], where=where))
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # of a mean of nothing
@@ -134,7 +139,7 @@ class OldMeanings:
         """As `Witness`."""
         values = taken(call.operator, values, self.release)
         cuts = self._divides_and_cuts(call, values)
-        if cuts and all(isinstance(v, np.ndarray) and v.dtype.kind in "iu" for v in values[:2]):
+        if cuts and _are_whole(values[:2]):
             return cut_quotient(*values[:2])
         if call.operator == "pow" and self.release < (1, 6) and is_of_a_fraction(values):
             return cut_power(*values[:2])
@@ -269,6 +274,12 @@ def _has_floats(values: Sequence[Any]) -> bool:
         else isinstance(each, np.ndarray) and each.dtype.kind in "fc"
         for each in values
     )
+
+
+def _are_whole(values: Sequence[Any]) -> bool:
+    """Whether both are integers, or one of them is a boolean."""
+    kinds = [v.dtype.kind if isinstance(v, np.ndarray) else "" for v in values]
+    return all(kind in ("i", "u", "b") for kind in kinds) and kinds != ["b", "b"]
 
 
 def _are_tensors(values: Sequence[Any]) -> bool:

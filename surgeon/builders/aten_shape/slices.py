@@ -34,11 +34,13 @@ def _slice(c: Call) -> gs.Tensor:
     axis = c.integer("dim")
     if axis < 0:
         axis = c.axis(axis, c.rank(x))
-    start, end, step = bound(c, "start", 0), bound(c, "end", LARGEST), c.integer("step")
+    start, end, step = bound(c, "start", 0), bound(c, "end", LARGEST), bound(c, "step", 1)
     if start == 0 and isinstance(end, int) and end >= 2**31 - 1 and step == 1:
         return x
-    if step < 1:
+    if isinstance(step, int) and step < 1:
         raise Refused(f"its step is {step}")
+    if isinstance(step, Size) and c.opset < 10:
+        raise Refused("its step is known at run time, and a Slice has steps from opset 10 on")
     shape = c.shape(x)
     if isinstance(end, Size) and end.dim is not None and shape is not None and step == 1:
         past = dims.at_most(shape[axis], end.dim)

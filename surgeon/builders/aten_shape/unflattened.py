@@ -35,18 +35,26 @@ def mask_of_axes(c: Call, x: gs.Tensor, mask: gs.Tensor, values: gs.Tensor) -> g
     return c.cast(whole, TYPE.BOOL) if len(shape) > 1 and fits else mask
 
 
-def without_ones(c: Call, x: gs.Tensor, mask: gs.Tensor, at: int) -> gs.Tensor:
+def without_ones(c: Call, x: gs.Tensor, given: list[gs.Tensor | None], at: int) -> gs.Tensor | None:
     """The mask of one axis that others were added to, as if it were a line of places.
 
-    PyTorch 1.9 to 2.15 write `x[mask, 1] = v` so.
+    PyTorch 1.9 to 2.15 write `x[mask, 1] = v` so. Beside a slice, `x[mask, 1:] = v`, these are the
+    axes of the columns, and the places are a column themselves.
     """
-    made = maker_of(mask)
-    if made is None or made.op not in _FLATTENING or c.dtype(mask) not in MASKS:
+    mask = given[at]
+    made = None if mask is None else maker_of(mask)
+    if mask is None or made is None or made.op not in _FLATTENING or c.dtype(mask) not in MASKS:
         return mask
     line, shape, sizes = made.inputs[0], c.shape(mask), c.shape(x)
     ones = shape is not None and len(shape) > 1 and all(size == 1 for size in shape[1:])
     covers = sizes is None or sizes[at + 1 : at + 2] == (1,)
-    return c.cast(line, TYPE.BOOL) if ones and not covers and c.facts.of(line).rank == 1 else mask
+    if shape is None or not ones or covers or c.facts.of(line).rank != 1:
+        return mask
+    others = [c.shape(t) for t in given if t is not None and t is not mask]
+    if all(other is not None and all(size == 1 for size in other) for other in others):
+        return c.cast(line, TYPE.BOOL)
+    places = c.op("NonZero", c.cast(line, TYPE.BOOL))
+    return c.op("Reshape", places, c.ints([-1, *[1] * (len(shape) - 1)], "column"))
 
 
 def side_by_side(

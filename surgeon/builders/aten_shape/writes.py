@@ -33,7 +33,7 @@ def _index_put(c: Call) -> gs.Tensor:
     if len(given) == 1 and given[0] is not None:
         given = [mask_of_axes(c, x, given[0], values)]
     elif len(given) > 1:
-        given = [t and without_ones(c, x, t, at) for at, t in enumerate(given)]
+        given = [without_ones(c, x, given, at) for at in range(len(given))]
         given = side_by_side(c, x, given, values)
     return put_at(c, x, given, values, accumulate=bool(c.value("accumulate")))
 

@@ -63,13 +63,17 @@ def _unfolded(self: Array, index: Array | None) -> Array | None:
 def _lines(self: Array, indices: list[Array | None]) -> list[Array | None]:
     """The indices; as PyTorch from 1.9 on writes them, a mask beside others has axes of 1 behind.
 
-    Where the data have such an axis, it may be what the mask covers.
+    Where the data have such an axis, it may be what the mask covers. Where it stands beside a slice
+    of several columns, it says the rows, each of which has all of these.
     """
     told: list[Array | None] = []
     for at, index in enumerate(indices):
         mask = index is not None and index.dtype in (np.bool_, np.uint8)
-        if index is not None and mask and index.ndim > 1 and self.shape[at + 1 : at + 2] != (1,):
-            index = index.reshape(-1) if index.size == len(index) else index
+        lined = index is not None and mask and index.ndim > 1 and index.size == len(index)
+        if index is not None and lined and self.shape[at + 1 : at + 2] != (1,):
+            alone = all(i is None or i is index or i.size == 1 for i in indices)
+            rows = np.flatnonzero(index)
+            index = index.reshape(-1) if alone else rows.reshape(-1, *index.shape[1:])
         told.append(index)
     return told
 
