@@ -12,7 +12,8 @@ from surgeon.reference import NoWitness, Reference, Undefined
 from surgeon.reference.arguments import Call
 from surgeon.reference.errors import Unsuited
 from surgeon.reference.operators.pooling import bins
-from surgeon.reference.witness import NumpyWitness, OldMeanings
+from surgeon.reference.releases import OldMeanings
+from surgeon.reference.witness import NumpyWitness
 
 
 def test_bins_are_those_of_the_definition() -> None:

@@ -31,7 +31,8 @@ from surgeon.reference.plan import (
     reads,
     without_calls,
 )
-from surgeon.reference.witness import NumpyWitness, OldMeanings, Trembling, Witness, execute
+from surgeon.reference.releases import OldMeanings
+from surgeon.reference.witness import NumpyWitness, Trembling, Witness, execute
 from surgeon.runtime import Feeds, NotRunnable, RunFailed, Runner, Session
 from surgeon.standard import STANDARD
 
