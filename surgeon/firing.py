@@ -13,7 +13,7 @@ from surgeon.builders import BUILDERS
 from surgeon.candidates import Prepared, operator_of
 from surgeon.captured import CapturedValue
 from surgeon.dialect import ATEN
-from surgeon.errors import Location
+from surgeon.errors import Location, RecipeError
 from surgeon.expressions import truth, why_not
 from surgeon.facts import Facts
 from surgeon.match import Match, Miss
@@ -93,6 +93,8 @@ class Firing:
                     self.surgery.unkept.update((id(old), old) for old, _ in pairs)
         except (Refused, opsets.Unavailable, dims.TooLarge) as error:
             refusal = str(error)
+        except RecipeError:  # the recipe itself is wrong, at whatever node
+            raise
         except Exception as error:  # a rule at fault must not end the run over a whole model
             refusal = f"the rule failed: {type(error).__name__}: {error}"
             self.notes.failures.append(

@@ -130,6 +130,7 @@ class Meanings:
         for top in (out.graph, *out.functions):
             for node in every_node(top.node):
                 if name_of(node) not in own and (said := self.function(name_of(node), opset)):
+                    _check_takes(node, said)
                     node.attribute.extend(_left_out(node, said))
                     node.domain = said.domain
         flat: onnx.ModelProto = inliner.inline_local_functions(out)
@@ -192,6 +193,21 @@ def _since(operator: str, opset: int) -> int | None:
         return int(onnx.defs.get_schema(operator, opset, "").since_version)
     except onnx.defs.SchemaError:
         return None
+
+
+def _check_takes(node: onnx.NodeProto, function: onnx.FunctionProto) -> None:
+    """See that a node has no more inputs and outputs than the function that says what it does."""
+    for what, has, takes in (
+        ("inputs", node.input, function.input),
+        ("outputs", node.output, function.output),
+    ):
+        if len(has) > len(takes):
+            raise RecipeError(
+                f"a node has {len(has)} {what}, and the function of "
+                f"`{name_of(function)}` says {len(takes)} ({', '.join(takes)})",
+                where="functions",
+                mend="Write the function for all of them; a node may leave out the last ones.",
+            )
 
 
 def _written_at(function: onnx.FunctionProto) -> int:

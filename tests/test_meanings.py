@@ -111,6 +111,14 @@ def test_an_attribute_that_a_node_leaves_out_is_what_the_function_says() -> None
         assert surgeon.apply(silent, asked).model.changed is fires
 
 
+def test_a_function_of_fewer_inputs_is_a_mistake_of_the_recipe() -> None:
+    more = FROM_PLUGIN.replace("<slope = @s> (x)", "<slope = @s> (x, z)")
+    custom = CUSTOM.replace("<slope = 0.25> (x)", "<slope = 0.25> (x, x)")
+    told = r"has 2 inputs, and the function of `my.domain.Swirl` says 1 \(x\)"
+    with pytest.raises(surgeon.RecipeError, match=told):
+        surgeon.apply(parsed(custom), surgeon.Recipe.parse(more))
+
+
 def test_two_models_are_compared_by_functions() -> None:
     assert surgeon.verify(parsed(STANDARD), parsed(CUSTOM)).status == "broken"
     found = surgeon.verify(parsed(CUSTOM), parsed(STANDARD), functions=[swirl()])
