@@ -86,7 +86,7 @@ def test_what_protobuf_cannot_write(
             Model.of(onnx.load(net)).save(tmp_path / "out.onnx", dry_run=True)
         return
     out = tmp_path / "out.onnx"
-    both(tmp_path, 4, "apply", double, net, out, "--external-data", way, "--no-verify", "-q")
+    both(tmp_path, 5, "apply", double, net, out, "--external-data", way, "--no-verify", "-q")
 
 
 def test_where_no_file_can_be(net: Path, tmp_path: Path) -> None:

@@ -127,6 +127,13 @@ def test_nodes_of_two_versions_have_no_one_meaning(more: tuple[str, int], inside
         surgeon.apply(proto, "clean")
 
 
+def test_nodes_of_which_nothing_is_given_out_compute_nothing() -> None:
+    proto = parse("g (float[2] x) => (float[2] y) { y = Relu (x) }")
+    del proto.graph.output[:]
+    with pytest.raises(surgeon.SurgeonError, match="it has no outputs"):
+        surgeon.apply(proto, "clean")
+
+
 def test_nodes_in_no_order_and_outputs_without_a_shape() -> None:
     proto = parse(
         "g (float[2,3] x) => (float[3,2] y, float[2,3] z, int64[k] s) { y = Reshape (b, c) "

@@ -296,6 +296,8 @@ def _check_imports(proto: onnx.ModelProto) -> None:
     """Standard nodes mean nothing without the operator set's version, which IR 3 made a duty."""
     for part in (proto, *proto.functions):
         _check_versions(part)
+    if proto.graph.node and not proto.graph.output:
+        raise Broken("it has no outputs, so that nothing it computes can be had")
     if proto.ir_version < _FIRST_IR_WITH_IMPORTS or opset_of(proto) is not None:
         return
     for node in proto.graph.node:
