@@ -1,10 +1,13 @@
 """What is printed: strangers' text made harmless, and every part of a report in words."""
 
 import json
+from pathlib import Path
 
 import pytest
+from rich.console import Group
 
 from surgeon import render
+from surgeon.dividing import Division
 from surgeon.errors import LeftoverError, Location, ModelError
 from surgeon.explaining import Asked, Explanation
 from surgeon.refusing import refuse_leftovers
@@ -305,3 +308,15 @@ def test_what_was_refused_is_the_first_reason_why_a_node_is_left() -> None:
         refuse_leftovers(report(after={"aten.angle": 1}, refusals=(refusal,)))
     told = "`aten.angle` left, which no runtime knows (real-of-complex at node 'a' (aten.angle): "
     assert caught.value.what.startswith(told + "the replacement differs; uneven: `x.rank")
+
+
+def test_a_command_to_be_copied_is_one_line_however_narrow_the_terminal() -> None:
+    ends = tuple(part for i in range(9) for part in ("--to", f"/layers.{i}/attn/Expand_output_0"))
+    found = Division(("Equal",), "first", 3, 9, ("x",), ends, ends)
+    lines = render.text(render.division(found, Path("in.onnx")), width=40).splitlines()
+    assert lines[-2] == f"  surgeon extract in.onnx FRONT.onnx {' '.join(ends)}"
+    assert lines[-1] == f"  surgeon extract in.onnx REST.onnx {' '.join(ends)}"
+    line = words.indented(words.command(f"Try: surgeon apply {'clean ' * 20}OUT", "dim"))
+    assert render.text(Group(line), width=40).splitlines() == [
+        f"  Try: surgeon apply {'clean ' * 20}OUT"
+    ]
