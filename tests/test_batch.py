@@ -355,6 +355,7 @@ def test_the_command_and_its_exit_code(zoo: Path, double: Path) -> None:
     assert "broken: this is no ONNX model" in result.output
     assert run(double, zoo, dest, "--fail-under", "75%").exit_code == 0
     assert run(double, zoo, dest, "--fail-under", "76%").exit_code == 1
+    assert run(double, zoo, dest, "--fail-under", "75").exit_code == 0
     assert run(double, zoo, dest, "--fail-under", "most").exit_code == 2
     assert run(double, zoo, dest, "--memory", "much").exit_code == 2
     assert run(zoo, dest).exit_code == 2
