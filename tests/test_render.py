@@ -1,17 +1,20 @@
 """What is printed: strangers' text made harmless, and every part of a report in words."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Group
 
 from surgeon import render
+from surgeon.batch import Row
 from surgeon.dividing import Division
 from surgeon.errors import LeftoverError, Location, ModelError
 from surgeon.explaining import Asked, Explanation
 from surgeon.refusing import refuse_leftovers
-from surgeon.render import words
+from surgeon.render import checks, words
+from surgeon.render.batch import batch
 from surgeon.report import Change, Missed, Refusal, Report
 from surgeon.verify import Comparison, NotCompared, OutputCheck, Verdict
 
@@ -320,3 +323,22 @@ def test_a_command_to_be_copied_is_one_line_however_narrow_the_terminal() -> Non
     assert render.text(Group(line), width=40).splitlines() == [
         f"  Try: surgeon apply {'clean ' * 20}OUT"
     ]
+
+
+def test_why_nothing_was_compared_is_said_once() -> None:
+    why = "no input was found: the run fails"
+    gaps = (NotCompared("any input", why), NotCompared("output `z`", "it is random"))
+    said = f"it loads, and was not compared: {why}"
+    found = replace(verdict("runs", not_compared=gaps), detail=said, comparisons=())
+    text = render.text(checks.verdict(found), width=200)
+    assert text.count(why) == 1
+    assert "output `z`: it is random" in text
+
+
+def test_a_batch_tells_which_files_are_not_all_that_was_asked_for() -> None:
+    agrees = ("equivalent", "1 output agrees")
+    said = ("not on the list of npu: `Where`",)
+    rows = [Row("a.onnx", "repaired", verdict=agrees, remarks=said, left_out=said)]
+    text = render.text(batch([*rows, Row("b.onnx", "repaired", verdict=agrees)]))
+    assert text.splitlines()[0] == "1  repaired  changed, and the result was checked"
+    assert "what was asked for was not all done: see Remarks" in text
