@@ -12,6 +12,7 @@ from surgeon.batch import Row
 from surgeon.dividing import Division
 from surgeon.errors import LeftoverError, Location, ModelError
 from surgeon.explaining import Asked, Explanation
+from surgeon.recipe import Recipe
 from surgeon.refusing import refuse_leftovers
 from surgeon.render import checks, words
 from surgeon.render.batch import batch
@@ -342,3 +343,10 @@ def test_a_batch_tells_which_files_are_not_all_that_was_asked_for() -> None:
     text = render.text(batch([*rows, Row("b.onnx", "repaired", verdict=agrees)]))
     assert text.splitlines()[0] == "1  repaired  changed, and the result was checked"
     assert "what was asked for was not all done: see Remarks" in text
+
+
+def test_a_recipe_without_rules_is_listed_by_its_steps() -> None:
+    names = ("any-size", "camera", "lost-sums", "gelu-fuse")
+    listed = render.text(render.recipes([Recipe.load(name) for name in names]), width=200)
+    assert listed.count("  1 step  ") == 3
+    assert "0 rules" not in listed
