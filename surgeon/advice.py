@@ -14,6 +14,7 @@ from surgeon.declared import length_of
 from surgeon.fitting import spelled_out, spelling_recipes, waiting_rules
 from surgeon.helpful import recipes_for
 from surgeon.nested import bodies
+from surgeon.provenance import last_target
 from surgeon.recipe import bundled
 from surgeon.spelling import is_foreign, operator_name
 from surgeon.standard import STANDARD, opset_of
@@ -48,7 +49,10 @@ def fit_of(
     own = {f"{function.domain}.{function.name}" for function in proto.functions}
     refused = operators.keys() - wanted.taken - wanted.partly - own
     opset = opset_of(proto) or 1
-    spelled, others = refused & spelled_out(wanted), spelling_recipes(wanted)
+    # What a run for this target left, its rules write in what the target lacks too.
+    tried = last_target(proto.metadata_props) == wanted.name
+    spelled = frozenset[str]() if tried else refused & spelled_out(wanted)
+    others = spelling_recipes(wanted)
     told = [operator for operator, _ in by_count(operators)]
     folded = _folded(proto, operators) if refused else frozenset()
     waiting = waiting_rules(wanted, [each for each in told if each in refused - folded])

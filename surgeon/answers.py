@@ -119,6 +119,9 @@ ANSWERS = (
             "opset_before": "The default opset of the input.",
             "fired": "List of [Rewrite](#rewrite): the rules that fired.",
             "misses": "List of [Missed](#missed): those that did not, and why.",
+            "inside": "List of [Missed](#missed): with `--node`, where no rule ends at such a "
+            "node: rules that have one inside, and the nodes further down at which they did not "
+            "fire.",
             "failures": "Steps and checks that were left out.",
             "gone": "What became of nodes that are there no longer, by name.",
             "unknown": "Operators that no rule of these recipes is about, with `count` and "

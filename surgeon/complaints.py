@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
 from functools import cache
 from math import log
 from typing import NamedTuple
@@ -23,6 +24,9 @@ _CALLED = re.compile(  # in front of what is named, and behind it
 )
 _REFUSED = re.compile(r"(?i:unsupported|unknown|operator|layer|op)\s$")  # in front of no word
 _CALLS = re.compile(r"\s?\(\d+\)|[_'`\"]")
+_LACKED = re.compile(  # behind an operator that is the subject of a sentence
+    r"(?i)\s(?:(?:op|operator|layer|node)s?\s)?(?:(?:is|are|does|do)\s)?(?:not |un)support"
+)
 _FALLBACK = ("aten.", "prim.", "torchvision.", "caffe2.")  # names as functions have, and words
 _NEAR = 20  # characters in front of a name in which what calls it stands
 _QUOTED = re.compile(r"\"([^\"]+)\"")
@@ -44,6 +48,7 @@ _ENGLISH = frozenset(  # operators that a message may speak of as words
 )
 _TYPES = ("int64", "uint8", "float16", "bfloat16")
 _JOINING = frozenset("And If Not Or Where".split())  # that stand behind any word
+_ALIKE = 0.8  # of two words
 _IN_HELP = 2  # the place of rows that only their help brings
 
 
@@ -74,12 +79,16 @@ def complaints(words: Sequence[str] = ()) -> list[Complaint]:
     if not words:
         return rows
     wanted = [word.casefold() for word in words]
-    found = [each for each in rows if all(word in " ".join(each).casefold() for word in wanted)]
+    found = _that_hold(rows, wanted)
     if not found:
         return _of_message(rows, " ".join(words))
     found.sort(key=lambda each: _place(each, wanted))
     about = [each for each in found if _place(each, wanted) < _IN_HELP]
     return [*about, *_of_operators(words), *found[len(about) :]]
+
+
+def _that_hold(rows: Sequence[Complaint], wanted: Sequence[str]) -> list[Complaint]:
+    return [each for each in rows if all(word in " ".join(each).casefold() for word in wanted)]
 
 
 def _of_operators(words: Sequence[str]) -> list[Complaint]:
@@ -112,12 +121,12 @@ def _of_message(rows: Sequence[Complaint], message: str) -> list[Complaint]:
         for each in rows
         if each not in quoted and any(re.search(name, each.about) for name in names)
     ]
-    if operators and not quoted:  # else the words of the message are looked for anyway
+    if not quoted:  # else one speaks of the message itself
         typed = [rf"\b{kind}\b" for kind in _TYPES if re.search(rf"(?i)\b{kind}\b", message)]
         about += [r for r in rows if r not in about and any(re.search(t, r.about) for t in typed)]
     found = [*quoted, *about, *_of_operators(operators)]
-    if not found:
-        found = _of_words(rows, message)
+    if not found:  # several words may be given as one, in quotes
+        found = _that_hold(rows, message.casefold().split()) or _of_words(rows, message)
     if not found:
         what = f"no complaint speaks of `{message}`"
         raise RecipeError(what, where="which", mend=_mend(message, operators, rows))
@@ -140,6 +149,7 @@ def operators_in(message: str) -> list[str]:
         called = name != match[0] or bool(_CALLED.search(before))
         called |= bool(_CALLS.match(message, match.end()))
         called |= name not in _JOINING and bool(_REFUSED.search(before))
+        called |= name not in _JOINING and bool(_LACKED.match(message, match.end()))
         small = name.islower() and len(name) >= _MEANS and _is_compound(own)
         if own and (name == own or small) and (called or own not in _ENGLISH):
             found[own] = None
@@ -218,7 +228,13 @@ def _mend(message: str, operators: Sequence[str], rows: Sequence[Complaint]) -> 
     other = "Ask with fewer words, or `surgeon inspect MODEL` for a file."
     asked = (word for word in _WORD.findall(message) if len(word) >= _MEANS)
     word = next((word for word in asked if word.casefold() not in _SAID_ANYWHERE), "")
-    return suggest(word, known.union(known_operators()), other)
+    near = [each for each in known.union(known_operators()) if _are_alike(word, each)]
+    return suggest(word, near, other) if near else other
+
+
+def _are_alike(word: str, other: str) -> bool:
+    """Whether one may be the other mistyped, or another form of it; of all words one is near."""
+    return SequenceMatcher(None, word.casefold(), other.casefold()).ratio() >= _ALIKE
 
 
 def _rows() -> list[Complaint]:

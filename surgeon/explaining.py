@@ -12,9 +12,10 @@ from surgeon.errors import RecipeError
 from surgeon.helpful import recipes_for
 from surgeon.inspection import nodes_of
 from surgeon.model import Model, describe
+from surgeon.notation import NodePattern
 from surgeon.opening import as_recipe
-from surgeon.recipe import Recipe
-from surgeon.report import Report
+from surgeon.recipe import Recipe, Rule
+from surgeon.report import Missed, Report
 from surgeon.spelling import operator_name, spelling
 from surgeon.surgery import apply
 
@@ -48,12 +49,15 @@ class Explanation:
         ends: The operators at which the recipes' rules end, as recipes write them.
         unknown: Operators left that are not ONNX's, and at which none ends: how many nodes, and
             which bundled recipes have rules for each.
+        inside: For a node that was asked for and at whose operator no rule ends, by its label: the
+            misses further down of rules that have its operator inside, each rule's nearest one.
     """
 
     report: Report
     asked: tuple[Asked, ...] | None
     ends: frozenset[str]
     unknown: Mapping[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
+    inside: Mapping[str, tuple[Missed, ...]] = field(default_factory=dict)
 
 
 def explain(
@@ -87,16 +91,59 @@ def explain(
         for name, count in result.report.after.items()
         if "." in name and not _is_known(name, ends | custom)
     }
-    return Explanation(result.report, asked, ends, unknown)
+    rules = [rule for plan in plans for rule in plan.rules]
+    inside = {
+        each.label: _inside(each, rules, result.model, result.report.misses)
+        for each in asked or ()
+        if each.operator not in ends
+    }
+    return Explanation(result.report, asked, ends, unknown, inside)
+
+
+def _inside(
+    asked: Asked, rules: Sequence[Rule], model: Model, misses: Sequence[Missed]
+) -> tuple[Missed, ...]:
+    """What became of rules with a node's operator inside, where they end below it."""
+    sizes = {
+        (rule.recipe, rule.id): len(rule.match.nodes)
+        for rule in rules
+        if any(asked.operator in _names(node) for node in rule.match.nodes[:-1])
+    }
+    below = _below(asked, model, max(sizes.values(), default=0))
+    found: dict[tuple[str, str], tuple[tuple[int, int, int], Missed]] = {}
+    for miss in misses:
+        rule, steps = (miss.recipe, miss.rule), below.get(miss.node)
+        if steps is None or steps >= sizes.get(rule, 0):
+            continue
+        distance = (miss.total - miss.matched, -miss.matched, steps)
+        if rule not in found or distance < found[rule][0]:
+            found[rule] = (distance, miss)
+    return tuple(miss for _, miss in sorted(found.values(), key=lambda pair: pair[0]))
+
+
+def _below(asked: Asked, model: Model, most: int) -> dict[str, int]:
+    """The nodes that read of a node, by their labels, and how many steps it is to each."""
+    told: dict[str, int] = {}
+    nodes = [node for graph in model.graphs() for node in graph.nodes]
+    nodes = [node for node in nodes if describe(node) in asked.texts]
+    seen = {id(node) for node in nodes}
+    for steps in range(1, most):
+        readers = [reader for node in nodes for t in node.outputs for reader in t.outputs]
+        nodes = list({id(node): node for node in readers if id(node) not in seen}.values())
+        seen |= {id(node) for node in nodes}
+        told |= {describe(node): steps for node in nodes}
+    return told
 
 
 def _ends(recipes: Sequence[Recipe]) -> frozenset[str]:
     roots = [rule.match.root for recipe in recipes for rule in recipe.rules]
-    return frozenset(
-        f"{root.domain}.{operator}" if root.domain else operator
-        for root in roots
-        for operator in root.operators
-    )
+    return frozenset(name for root in roots for name in _names(root))
+
+
+def _names(node: NodePattern) -> tuple[str, ...]:
+    """The operators that a node of a pattern may be, as recipes write them."""
+    domain = f"{node.domain}." if node.domain else ""
+    return tuple(f"{domain}{operator}" for operator in node.operators)
 
 
 def _is_known(name: str, known: frozenset[str]) -> bool:

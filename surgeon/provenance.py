@@ -104,6 +104,13 @@ def recipes_of(properties: Any) -> tuple[str, ...]:
     return named_in(history(properties) or ())
 
 
+def last_target(properties: Any) -> str | None:
+    """The target that the last run was given, as its log has it."""
+    options = ((history(properties) or [{}])[-1]).get("options")
+    target = options.get("target") if isinstance(options, dict) else None
+    return target if isinstance(target, str) else None
+
+
 def named_in(runs: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """The names of the recipes of some runs."""
     told = (run.get("recipes") for run in runs)

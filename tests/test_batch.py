@@ -355,6 +355,7 @@ def test_the_command_and_its_exit_code(zoo: Path, double: Path) -> None:
     assert "broken: this is no ONNX model" in result.output
     assert run(double, zoo, dest, "--fail-under", "75%").exit_code == 0
     assert run(double, zoo, dest, "--fail-under", "76%").exit_code == 1
+    assert run(double, zoo, dest, "--fail-under", "75").exit_code == 0
     assert run(double, zoo, dest, "--fail-under", "most").exit_code == 2
     assert run(double, zoo, dest, "--memory", "much").exit_code == 2
     assert run(zoo, dest).exit_code == 2
@@ -380,10 +381,15 @@ def test_remarks_are_told_of_all_files_together() -> None:
         Row("c.onnx", "refused", "no", remarks=("of old",)),
     ]
     told = [(said, [row.name for row in same]) for said, same in remarks(rows[:2])]
-    assert told == [("shapes were false: `...`", ["a.onnx", "b.onnx"]), ("of old", ["a.onnx"])]
+    assert told == [
+        ("shapes were false: `x`, `y`, `z` and others", ["a.onnx", "b.onnx"]),
+        ("of old", ["a.onnx"]),
+    ]
     assert [Row.from_dict(json.loads(json.dumps(row.to_dict()))) for row in rows] == rows
     differing = [Row(f"{n}.onnx", "repaired", remarks=(f"{n} go (`--keep-it`)",)) for n in (2, 3)]
     assert [said for said, _ in remarks(differing)] == ["N go (`--keep-it`)"]
+    both = [Row("", "repaired", remarks=(f"not on `L`: {said}",)) for said in ("`a`, `b`", "`b`")]
+    assert [said for said, _ in remarks(both)] == ["not on `L`: `a`, `b`"]
     old = rows[0].to_dict()
     del old["remarks"]  # as an earlier release kept it
     assert Row.from_dict(old).remarks == ()

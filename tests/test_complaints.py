@@ -77,6 +77,19 @@ def test_rows_that_are_about_a_word_stand_before_those_whose_help_names_it() -> 
         ("ML Program: Rank 6 tensor not supported; max rank 5", "products of values"),
         ("The input shape ['batch', 3] is not support! please set the 'inputs'", "sizes that are"),
         ("Non-zero zero point is not supported", "zero points that are not 0"),
+        ("IShuffleLayer applied to Reshape: reshape changes volume", "a batch that was fixed"),
+        ("RuntimeError: Unsupported data type: FLOAT16", "bfloat16 or float16, where float32"),
+        ("The model's opset version 18 is not supported, only opset 12 to 16", "a model whose op"),
+        ("QNN: Failed to validate op ElementWiseMultiply_12", "what Qualcomm's QNN refuses"),
+        ("Tensor rank 5 is not supported", "values of five axes"),
+        ("Unsupported operator: ScaledDotProductAttention", "Attention (`ScaledDot"),
+        ("asymmetric padding is not supported", "uneven pads"),
+        ("Conv3D not supported", "convolutions and pools of volumes"),
+        ("model too large", "weights in many data files"),
+        ("strip weights", "a file without its weights"),
+        ("fold batchnorm into conv", "a smaller graph"),
+        ("IIfConditionalOutputLayer", "an If ("),
+        ("error: (-215:Assertion failed) constBlobs.find(node_proto.input(1))", "sizes that are"),
         ("Found invalid zeroPt. zeroPt must be all zeros", "zero points that are not 0"),
     ],
 )
@@ -88,6 +101,10 @@ def test_a_message_is_read_whatever_stands_around_what_it_means(message: str, ab
 def test_words_of_english_are_no_operators_where_nothing_calls_them_so() -> None:
     assert operators_in("If the Shape does Not fit, Range and Size are wrong") == []
     assert operators_in("No importer registered for op: Mod") == ["Mod"]
+    assert operators_in("Slice does not support axes; Range op is not supported") == [
+        *("Slice", "Range")
+    ]
+    assert operators_in("If not supported, Loop may support it") == []
     assert operators_in("in `Where`, ONNX::Range and Slice(13)") == ["Where", "Range", "Slice"]
     assert operators_in("not supported by MNN: Not Support op GRU; Unsupported Range here") == [
         *("GRU", "Range")
@@ -123,6 +140,7 @@ def test_other_names_are_found_as_they_are_called() -> None:
     [
         ("GridSampl", "GridSample"),
         ("xyzzy", "fewer words"),
+        ("zzz nonsense", "fewer words"),
         ("renamed", "Did you mean `rename`?"),
         ("MelWeightMatrix", "No recipe has rules about MelWeightMatrix."),
         ("no implementation for MelWeightMatrix(17) node", "No recipe has rules about MelW"),

@@ -236,3 +236,24 @@ def test_a_step_that_was_left_out_is_told(tmp_path: Path) -> None:
     assert "step `free-batch` was skipped: ReduceSum" in " ".join(result.output.split())
     plain = json.loads(run("explain", "any-batch", model, "--json").output)
     assert plain["failures"][0].startswith("step `free-batch` was skipped: ReduceSum")
+
+
+def test_a_node_inside_a_pattern_tells_where_the_rule_ends(tmp_path: Path) -> None:
+    body = """net (float[4] x) => (float[4] y)
+    <float s = {1.4142135}, float o = {1}, float h = {0.5}>
+    {d = Div (x, s)  e = Erf (d)  a = Add (e, o)  m = Mul (x, a)  y = Mul (m, h)}"""
+    model = save(tmp_path / "m.onnx", body)
+    result = run("explain", "gelu-fuse", model, "--node", "e")
+    assert result.exit_code == 0, result.output
+    lines = [line.strip() for line in result.output.splitlines() if line]
+    assert lines[:5] == [
+        "node 'e' (ai.onnx.Erf)",
+        "No rule of `gelu-fuse` ends at `Erf`.",
+        "Rules with such a node inside end further down, and did not fire there",
+        "gelu-fuse/gelu-div-half-last  at node 'y' (ai.onnx.Mul)",
+        "`Gelu` needs opset 20",
+    ]
+    plain = json.loads(run("explain", "gelu-fuse", model, "--node", "e", "--json").output)
+    assert plain["inside"][0]["rule"] == "gelu-div-half-last"
+    other = json.loads(run("explain", "gelu-fuse", model, "--node", "y", "--json").output)
+    assert other["inside"] == []

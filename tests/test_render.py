@@ -1,14 +1,21 @@
 """What is printed: strangers' text made harmless, and every part of a report in words."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from rich.console import Group
 
 from surgeon import render
+from surgeon.batch import Row
+from surgeon.dividing import Division
 from surgeon.errors import LeftoverError, Location, ModelError
 from surgeon.explaining import Asked, Explanation
+from surgeon.recipe import Recipe
 from surgeon.refusing import refuse_leftovers
-from surgeon.render import words
+from surgeon.render import checks, words
+from surgeon.render.batch import batch
 from surgeon.report import Change, Missed, Refusal, Report
 from surgeon.verify import Comparison, NotCompared, OutputCheck, Verdict
 
@@ -305,3 +312,41 @@ def test_what_was_refused_is_the_first_reason_why_a_node_is_left() -> None:
         refuse_leftovers(report(after={"aten.angle": 1}, refusals=(refusal,)))
     told = "`aten.angle` left, which no runtime knows (real-of-complex at node 'a' (aten.angle): "
     assert caught.value.what.startswith(told + "the replacement differs; uneven: `x.rank")
+
+
+def test_a_command_to_be_copied_is_one_line_however_narrow_the_terminal() -> None:
+    ends = tuple(part for i in range(9) for part in ("--to", f"/layers.{i}/attn/Expand_output_0"))
+    found = Division(("Equal",), "first", 3, 9, ("x",), ends, ends)
+    lines = render.text(render.division(found, Path("in.onnx")), width=40).splitlines()
+    assert lines[-2] == f"  surgeon extract in.onnx FRONT.onnx {' '.join(ends)}"
+    assert lines[-1] == f"  surgeon extract in.onnx REST.onnx {' '.join(ends)}"
+    line = words.indented(words.command(f"Try: surgeon apply {'clean ' * 20}OUT", "dim"))
+    assert render.text(Group(line), width=40).splitlines() == [
+        f"  Try: surgeon apply {'clean ' * 20}OUT"
+    ]
+
+
+def test_why_nothing_was_compared_is_said_once() -> None:
+    why = "no input was found: the run fails"
+    gaps = (NotCompared("any input", why), NotCompared("output `z`", "it is random"))
+    said = f"it loads, and was not compared: {why}"
+    found = replace(verdict("runs", not_compared=gaps), detail=said, comparisons=())
+    text = render.text(checks.verdict(found), width=200)
+    assert text.count(why) == 1
+    assert "output `z`: it is random" in text
+
+
+def test_a_batch_tells_which_files_are_not_all_that_was_asked_for() -> None:
+    agrees = ("equivalent", "1 output agrees")
+    said = ("not on the list of npu: `Where`",)
+    rows = [Row("a.onnx", "repaired", verdict=agrees, remarks=said, left_out=said)]
+    text = render.text(batch([*rows, Row("b.onnx", "repaired", verdict=agrees)]))
+    assert text.splitlines()[0] == "1  repaired  changed, and the result was checked"
+    assert "what was asked for was not all done: see Remarks" in text
+
+
+def test_a_recipe_without_rules_is_listed_by_its_steps() -> None:
+    names = ("any-size", "camera", "lost-sums", "gelu-fuse")
+    listed = render.text(render.recipes([Recipe.load(name) for name in names]), width=200)
+    assert listed.count("  1 step  ") == 3
+    assert "0 rules" not in listed

@@ -145,3 +145,16 @@ def test_rules_that_wait_to_be_allowed_are_named(own: Path, tmp_path: Path) -> N
     )
     allowed = surgeon.apply(path, "clean", target=str(own), allow="approximate").report
     assert allowed.failures == ()
+
+
+def test_what_a_run_for_the_target_left_is_not_offered_to_another(tmp_path: Path) -> None:
+    own = tmp_path / "npu.yaml"
+    own.write_text("operators: [Relu, Concat, Gather, Reshape]\nopsets: [7, 13]\n")
+    path, out = tmp_path / "split.onnx", tmp_path / "out.onnx"
+    body = "net (float[4,5] x) => (float[2,5] y, float[2,5] z) {r = Relu (x)  y, z = Split (r)}"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 13]> {body}'), path)
+    assert surgeon.inspect(path, target=str(own)).fit.spelled == ("Split",)
+    assert run("apply", "clean", path, out, "--target", own).exit_code == 0
+    fit = surgeon.inspect(out, target=str(own)).fit
+    assert [each.operator for each in fit.refused] == ["Split"]
+    assert (fit.spelled, fit.command) == ((), ())

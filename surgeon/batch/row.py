@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,6 +22,8 @@ FAILED = tuple(outcome for outcome in OUTCOMES if outcome not in GOOD)
 
 _QUOTED = re.compile(r"'[^']*'")
 _NAMED = re.compile(r"`(?!--)[^`]*`(?:, `[^`]*`)*(?: and \d+ more)?")  # but no options
+_MORE = re.compile(r" and \d+ more$")
+_NAMES = 8  # of a remark on several files
 _NUMBER = re.compile(r"(?<![\w`])\d[\d.,]*(?:e[+-]?\d+)?(?![\w`])")
 
 
@@ -40,6 +42,8 @@ class Row:
         verdict: The status of the check and its detail; None where nothing was compared.
         remarks: What the reader should know of it, and what was left out.
         absent: What was to be kept and is not in the file.
+        left_out: Of the remarks, those on what was asked for and not done: a target that lacks
+            operators of the result, say.
         seconds: Wall-clock time; of an earlier run, where that one did the work.
         size: Bytes of the model file.
         sha256: Of the model file; empty where it was not read.
@@ -63,6 +67,7 @@ class Row:
     earlier: bool = False
     remarks: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -77,14 +82,35 @@ class Row:
     def from_dict(cls, plain: Mapping[str, Any]) -> Row:
         """The row that `to_dict` wrote."""
         pairs = {key: tuple(plain[key]) if plain[key] else None for key in ("nodes", "verdict")}
-        texts = {key: tuple(plain.get(key, ())) for key in ("remarks", "absent")}
+        texts = {key: tuple(plain.get(key, ())) for key in ("remarks", "absent", "left_out")}
         return cls(**{**plain, **pairs, **texts})
 
 
 def remarks(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
-    """What is remarked of files, with the files, the most first; alike as reasons are."""
-    entries = (("", _NAMED.sub("`...`", said), said, row) for row in rows for said in row.remarks)
-    return [(said, same) for _, said, same in _by_form(entries)]
+    """What is remarked of files, with the files, the most first; alike as reasons are.
+
+    Those that differ in the names they list are one too, which lists the names of all.
+    """
+    entries = [("", _NAMED.sub("`...`", said), said, row) for row in rows for said in row.remarks]
+    told: dict[str, list[str]] = {}
+    for _, form, said, _ in entries:
+        texts = told.setdefault(_NUMBER.sub("N", _QUOTED.sub("'...'", form)), [])
+        texts += [] if said in texts else [said]
+    return [(_with_names(said, told.get(said, ())), same) for _, said, same in _by_form(entries)]
+
+
+def _with_names(form: str, texts: Sequence[str]) -> str:
+    """A form of words with the names that its texts have in its places."""
+    lists = [_NAMED.findall(text) for text in texts]
+    places = iter([_listed(each) for each in zip(*lists, strict=True)])
+    return re.sub(r"`\.\.\.`", lambda found: next(places, found[0]), form)
+
+
+def _listed(lists: Sequence[str]) -> str:
+    """Lists of names as one, each name once."""
+    names = list(dict.fromkeys(name for each in lists for name in re.findall("`[^`]*`", each)))
+    more = len(names) > _NAMES or any(_MORE.search(each) for each in lists)
+    return f"{', '.join(names[:_NAMES])}{' and others' if more else ''}"
 
 
 def grouped(rows: Iterable[Row]) -> list[tuple[str, str, list[Row]]]:

@@ -167,4 +167,5 @@ def _told(report: Report) -> dict[str, Any]:
         "rules": dict(report.fired.most_common()),
         "verdict": (verdict.status, verdict.detail) if verdict is not None else None,
         "remarks": (*report.failures, *report.remarks),
+        "left_out": report.failures,
     }

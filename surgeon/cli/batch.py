@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
@@ -16,6 +15,7 @@ from surgeon.cli import options
 from surgeon.cli.cluster import connected
 from surgeon.cli.console import Desk, UsageError, desk
 from surgeon.cli.customs import CustomOps
+from surgeon.cli.shares import percent_of
 from surgeon.cli.targets import check_order
 from surgeon.errors import RecipeError, few
 
@@ -177,7 +177,7 @@ def batch(
         quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file, custom_ops=custom_ops
     ) as place:
         recipes, source, dest = _split(places)
-        wanted = _percent(fail_under)
+        wanted = percent_of(fail_under)
         arguments: dict[str, Any] = {
             "jobs": jobs,
             "timeout": timeout,
@@ -244,16 +244,6 @@ def _split(places: list[str]) -> tuple[list[str], str, str]:
     named = {"source": source, "destination": dest}
     check_order(recipes, named, where="surgeon batch", usage=usage)
     return recipes, source, dest
-
-
-def _percent(text: str) -> float:
-    """`95%` as 95.0."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)%", text.strip())
-    if found is None or float(found[1]) > 100:
-        raise UsageError(
-            f"`{text}` is not a share of the files", where="--fail-under", mend="Write it as `95%`."
-        )
-    return float(found[1])
 
 
 def _run(

@@ -287,7 +287,7 @@ def _print(content: RenderableType, *, wrap: bool) -> None:
     """To a terminal in its width and colours; to anything else as plain lines."""
     console = _console()
     if console.is_terminal:
-        console.print(content, highlight=False)
+        console.print(content, highlight=False, crop=False)  # commands are longer than lines
         return
     from surgeon.render import text
 

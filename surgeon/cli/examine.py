@@ -11,6 +11,7 @@ import typer
 from surgeon.cli import options
 from surgeon.cli.console import UsageError, desk
 from surgeon.cli.customs import CustomOps
+from surgeon.cli.shares import share_of
 from surgeon.cli.targets import check_log, check_target
 from surgeon.collector import collector_paused
 
@@ -36,13 +37,12 @@ def verify(
     inputs: options.Inputs = None,
     data: options.Data = None,
     tolerance: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             "--tolerance",
-            min=0.0,
             metavar="SHARE",
-            help="The error allowed, as a share of an output's spread, where it is more than the "
-            "dtype's own (0.0001 for float32).",
+            help="The error allowed, as a share of an output's spread (`0.01` or `1%`), where it "
+            "is more than the dtype's own (0.0001 for float32).",
             rich_help_panel="Checking",
         ),
     ] = None,
@@ -98,7 +98,7 @@ def verify(
         quiet=quiet, verbose=verbose, as_json=as_json, log_file=log_file, custom_ops=custom_ops
     ) as place:
         shapes, references = options.read_shapes(shape), options.read_references(reference)
-        space = options.read_size(memory)
+        space, allowed = options.read_size(memory), share_of(tolerance)
         if record is not None:
             read = [before, after, *map(Path, data or ())]
             check_target(record, inputs=read, what="record", ending=".npz")
@@ -120,7 +120,7 @@ def verify(
                     reference=references,
                     inputs=options.read_inputs(inputs),
                     data=data or (),
-                    allow_approximate=tolerance,
+                    allow_approximate=allowed,
                     record=record,
                     bisect=where,
                     progress=progress,

@@ -14,6 +14,7 @@ from surgeon.render import words
 
 STYLES = {"repaired": "green", "unchanged": "dim"}
 CHECKS = {
+    "left": "changed, and the result was checked; what was asked for was not all done: see Remarks",
     "runs": "changed; the result was not compared with the original, or not all of it",
     "unchecked": "changed; nothing was checked (`--no-verify`)",
 }
@@ -74,9 +75,11 @@ def _outcomes(rows: Sequence[Row]) -> Table:
 
 
 def _kind(row: Row) -> str:
-    """The outcome; of repaired files that were not compared, a key of `CHECKS`."""
-    if row.outcome != "repaired" or (row.verdict and row.verdict[0] == "equivalent"):
+    """The outcome; of repaired files that are not all that was asked for, a key of `CHECKS`."""
+    if row.outcome != "repaired":
         return row.outcome
+    if row.verdict and row.verdict[0] == "equivalent":
+        return "left" if row.left_out else row.outcome
     return "runs" if row.verdict else "unchecked"
 
 

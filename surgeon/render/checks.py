@@ -151,6 +151,8 @@ def _reservations(found: Verdict) -> Iterator[Text]:
     for remark in found.remarks:
         yield Text(words.clean(remark), style="yellow")
     for gap in found.not_compared:
+        if not found.comparisons and f"not compared: {gap.why}" in found.detail:
+            continue  # the verdict's own line says it
         yield Text(f"not compared: {words.clean(gap.what)}: {words.clean(gap.why)}", style="yellow")
     weak: dict[tuple[str, str], int] = {}
     for comparison in found.comparisons:

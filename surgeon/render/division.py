@@ -26,7 +26,7 @@ def division(found: Division, path: Path) -> RenderableType:
         f"  surgeon extract {words.name(shlex.quote(str(path)))} {name} {_quoted(options)}".rstrip()
         for name, options in (("FRONT.onnx", found.first), ("REST.onnx", found.second))
     ]
-    return Group(head, *map(Text, lines))
+    return Group(head, *map(words.command, lines))
 
 
 def _quoted(options: tuple[str, ...]) -> str:

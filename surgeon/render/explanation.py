@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -58,6 +58,7 @@ def explanation_data(found: Explanation) -> dict[str, Any]:
         "opset_before": report.opset_before,
         "fired": [change._asdict() for change in changes],
         "misses": [each._asdict() for each in misses],
+        "inside": [each._asdict() for each in _further(found)],
         "failures": list(report.failures),
         "gone": gone,
         "unknown": {
@@ -75,6 +76,11 @@ def _about(
         tuple(change for change in found.report.changes if change.node in texts),
         tuple(each for each in found.report.misses if each.node in texts),
     )
+
+
+def _further(found: Explanation) -> list[Missed]:
+    """The misses further down of every node that was asked for, each once."""
+    return list(dict.fromkeys(each for of_one in found.inside.values() for each in of_one))
 
 
 def _of_node(found: Explanation, asked: Asked, everything: bool) -> list[RenderableType]:
@@ -96,7 +102,22 @@ def _of_node(found: Explanation, asked: Asked, everything: bool) -> list[Rendera
     parts.extend(section("Did not fire here", [Group(*lines)] if lines else []))
     if not changes and not tried and not gone:
         parts.append(Text(_why_nothing(found, asked)))
+        parts.extend(_further_down(found.inside.get(asked.label, ()), everything))
     return parts
+
+
+def _further_down(found: Sequence[Missed], everything: bool) -> Iterator[RenderableType]:
+    """The rules that have the node inside, and where they end."""
+    shown = found if everything else found[:MOST_RULES]
+    lines: list[RenderableType] = []
+    for each in shown:
+        text = Text(words.name(f"{each.recipe}/{each.rule}"), style="cyan")
+        text.append(f"  at {words.name(each.node)}", style="dim")
+        lines.append(text.append(f"\n  {progress(each)}{words.clean(each.reason)}", "default"))
+    if len(shown) < len(found):
+        lines.append(_more(len(found) - len(shown), "rule"))
+    title = "Rules with such a node inside end further down, and did not fire there"
+    yield from section(title, [Group(*lines)] if lines else [])
 
 
 def _tried(found: Missed) -> Text:

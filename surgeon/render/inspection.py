@@ -42,10 +42,10 @@ def inspection(found: Inspection, *, verbose: bool = False) -> RenderableType:
     parts += [Text("\nOperators", style="bold"), Padding(_operators(found, most), (0, 0, 0, 2))]
     parts.append(Text("\nWhat stands in the way", style="bold"))
     obstacles = _obstacles(found, verbose=verbose)
-    parts.extend(Padding(part, (0, 0, 0, 2)) for part in obstacles)
+    parts.extend(map(words.indented, obstacles))
     if found.fit is not None:
         parts.append(Text(f"\nFor {found.fit.title}", style="bold"))
-        parts.extend(Padding(part, (0, 0, 0, 2)) for part in _fit(found.fit))
+        parts.extend(map(words.indented, _fit(found.fit)))
     return Group(*parts)
 
 
@@ -271,7 +271,8 @@ def _next_step(found: Inspection, *, verbose: bool) -> Text | None:
     if found.opsets.get("ai.onnx", _RUN) < _RUN and not found.foreign:
         last = f"clean --opset {WIDELY_READ}"
     if best := _best(found) or (last if found.loads is False else None):
-        return Text(f"Try: surgeon apply {best} {shlex.quote(words.name(found.source))} OUT.onnx")
+        path = shlex.quote(words.name(found.source))
+        return words.command(f"Try: surgeon apply {best} {path} OUT.onnx")
     if "clean" in found.made or any(name.startswith("for-") for name in found.made):
         return Text(f"Made by surgeon with {words.listed(found.made)}: nothing to do", "dim")
     if not verbose:
@@ -329,7 +330,7 @@ def _fit(fit: Fit) -> Iterator[RenderableType]:
     yield Text(f"as {fit.source} says; of types and attributes the list says nothing", "dim")
     if fit.command:
         said = " ".join(shlex.quote(words.name(part)) for part in fit.command)
-        yield Text(f"Try: {said}")
+        yield words.command(f"Try: {said}")
     if fit.spelled:
         yield Text(f"which has rules for {words.listed(fit.spelled, 30)}", "dim")
     for kind, operators in fit.waiting.items():

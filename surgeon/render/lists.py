@@ -22,6 +22,7 @@ from surgeon.recipe.rules import (
     PlainAttributesStep,
     PlainMetadataStep,
     Rule,
+    RulesStep,
     ShareWeightsStep,
     StateShapesStep,
 )
@@ -38,15 +39,22 @@ SEVERITIES = {"broken": "bold red", "limited": "yellow", "absent": "dim"}
 
 
 def recipes(found: Sequence[Recipe]) -> RenderableType:
-    """Names, how many rules, what they are for."""
+    """Names, how many rules or steps, what they are for."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="cyan")
     table.add_column(justify="right", style="dim")
     table.add_column(overflow="fold")
     for recipe in found:
-        rules = words.count(len(recipe.rules), "rule")
-        table.add_row(words.name(recipe.name), rules, words.plain(recipe.about))
+        table.add_row(words.name(recipe.name), _contents(recipe), words.plain(recipe.about))
     return table
+
+
+def _contents(found: Recipe) -> str:
+    """How many rules; of a recipe that does its work without any, how many steps."""
+    others = [step for step in found.steps if not isinstance(step, RulesStep)]
+    if found.rules or not (others or found.extensions or found.changes):
+        return words.count(len(found.rules), "rule")
+    return words.count(len(others) + len(found.extensions) + len(found.changes), "step")
 
 
 def recipe(found: Recipe) -> RenderableType:

@@ -13,14 +13,14 @@ def text(content: RenderableType, *, width: int = WIDTH) -> str:
     """Plain text, without colours."""
     console = _console(width)
     with console.capture() as capture:
-        console.print(content, highlight=False)
+        console.print(content, highlight=False, crop=False)
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
 def html(content: RenderableType, *, width: int = WIDTH) -> str:
     """An HTML page that needs no other file."""
     console = _console(width, record=True)
-    console.print(content, highlight=False)
+    console.print(content, highlight=False, crop=False)
     return console.export_html(inline_styles=True)
 
 

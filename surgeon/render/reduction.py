@@ -71,14 +71,14 @@ def reduction(
             allow = "".join(f" --allow {kind}" for kind in mend.allow)
             shape = " --shape INPUT=..." if mend.shaped else ""
             line = f"  surgeon apply {mend.recipe} IN OUT{shape}{allow}"
-            parts.append(Text(line).append(f"  {words.count(mend.nodes, 'node')}", "dim"))
+            parts.append(words.command(line).append(f"  {words.count(mend.nodes, 'node')}", "dim"))
         if len(found.mends) > MOST_MENDS:
             others = words.listed([mend.recipe for mend in found.mends[MOST_MENDS:]])
             parts.append(Text(f"  and behind {others}", "dim"))
     elif found.is_smallest and len(found.outputs) == 1:
         parts.append(Text("\nIt passes behind no recipe tried. A rule of yours begins with"))
         end = shlex.quote(words.name(found.outputs[0].name))
-        parts.append(Text(f"  surgeon recipes new NAME --of OUT --to {end}"))
+        parts.append(words.command(f"  surgeon recipes new NAME --of OUT --to {end}"))
     both = (("The whole model", whole), ("The part", part))
     parts += [ending(what, outcome) for what, outcome in both if outcome is not None]
     if whole is not None and part is not None and not whole.says_the_same(part):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -28,7 +27,7 @@ def standings(found: Sequence[Standing], path: Path, *, verbose: bool = False) -
     for each in found[:most]:
         title = Text(words.name(each.name), style="bold")
         parts.append(title.append(f"  {words.name(each.operator)}", style="not bold"))
-        parts.append(Padding(Group(*_of(each), *_commands(each, path)), (0, 0, 1, 2)))
+        parts.extend(map(words.indented, (*_of(each), *_commands(each, path), Text())))
     if len(found) > most:
         others = words.listed([each.name for each in found[most:]])
         parts.append(Text(f"{len(found) - most:,} more of them: {others}", style="dim"))
@@ -53,7 +52,7 @@ def _of(node: Standing) -> Iterator[RenderableType]:
         table.add_row("gives", *_wire(wire, "to"))
     yield table
     if node.pattern:
-        yield Text(f"match: {words.clean(node.pattern)}", style="dim")
+        yield words.command(f"match: {words.clean(node.pattern)}", "dim")
 
 
 def _wire(wire: Wire, joint: str) -> tuple[str, str, str]:
@@ -68,7 +67,9 @@ def _commands(node: Standing, path: Path) -> Iterator[RenderableType]:
     if node.recipes:
         yield Text(f"Rules for {node.operator}: {words.listed(node.recipes)}")
         name = shlex.quote(words.name(node.name))
-        yield Text(f"  whether they fire: surgeon explain RECIPE {model} --node {name}", "dim")
+        yield words.command(
+            f"  whether they fire: surgeon explain RECIPE {model} --node {name}", "dim"
+        )
     if node.inside:
         return
     before = _ends("--to", [wire for wire in node.inputs if not wire.given])
@@ -76,11 +77,11 @@ def _commands(node: Standing, path: Path) -> Iterator[RenderableType]:
     behind = _ends("--from", read)
     for said, ends in (("what stands before it", before), ("what stands behind it", behind)):
         if ends:
-            yield Text(f"  {said}: surgeon extract {model} OUT.onnx {ends}", "dim")
+            yield words.command(f"  {said}: surgeon extract {model} OUT.onnx {ends}", "dim")
     given = [wire for wire in node.inputs if not {"weight", "constant"}.intersection(wire.others)]
     if given and read:
         ends = f"{_ends('--from', given)} {_ends('--to', read)}"
-        yield Text(f"  a rule for it: surgeon recipes new NAME --of {model} {ends}", "dim")
+        yield words.command(f"  a rule for it: surgeon recipes new NAME --of {model} {ends}", "dim")
 
 
 def _ends(option: str, wires: Sequence[Wire]) -> str:

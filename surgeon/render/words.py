@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from rich.console import RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 NAME = 120  # characters of a name before its middle is left out
@@ -96,3 +98,21 @@ def shape(dims: Sequence[int | str | None] | None) -> str:
 def plain(text: object, style: str = "") -> Text:
     """Text for rich, without markup: what looks like a tag is text too."""
     return Text(clean(text), style=style)
+
+
+def command(text: str, style: str = "", *, begin: str = "") -> Text:
+    """A line with a command to be copied: the terminal alone breaks it, which copies as one.
+
+    Args:
+        text: The line, clean.
+        style: Of the whole line.
+        begin: What stands in front of it: blanks, for a line that stands further in.
+    """
+    return Text(f"{begin}{text}", style=style, no_wrap=True, overflow="ignore")
+
+
+def indented(part: RenderableType, by: int = 2) -> RenderableType:
+    """A part further in; a command keeps its one line, which padding would cut to the width."""
+    if isinstance(part, Text) and part.no_wrap:
+        return command(part.plain, str(part.style), begin=" " * by)
+    return Padding(part, (0, 0, 0, by))
