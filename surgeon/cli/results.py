@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from surgeon.errors import SurgeonError
     from surgeon.report import Report
     from surgeon.surgery import Result
-
-
-_FEW_WORDS = 160  # characters of a doubt whose whole stands in the report above it
 
 
 class Told(NamedTuple):
@@ -165,10 +161,7 @@ def say_doubts(place: Desk, report: Report) -> None:
             f"{few(refused)}"
         )
     if report.verdict is not None and report.verdict.status == "runs":
-        why = report.verdict.detail
-        if not (place.quiet or place.as_json):  # else nobody was told the whole
-            why = textwrap.shorten(why, _FEW_WORDS, placeholder=" ... (in full under Checked)")
-        doubts.append(f"not shown to be equivalent: {why}")
+        doubts.append(f"not shown to be equivalent: {report.verdict.detail}")
     for doubt in doubts:
         place.doubt(doubt)
 
