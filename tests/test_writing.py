@@ -199,9 +199,10 @@ def test_a_disk_without_room(room: int, double: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not POSIX, reason="signals of POSIX")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_a_saver_that_ends_at_any_moment(number: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT", "SIGTERM"])
+def test_a_saver_that_ends_at_any_moment(name: str, tmp_path: Path) -> None:
     """A process that does nothing but save two models over one another, in turn."""
+    number = getattr(signal, name)
     sources = tmp_path / "in"
     external(sources)
     model = onnx.load(sources / "net.onnx", load_external_data=False)
@@ -232,6 +233,21 @@ def test_a_saver_that_ends_at_any_moment(number: signal.Signals, tmp_path: Path)
             assert (folder / "net.data").exists()
         if (folder / "net.data").exists():
             assert (folder / "net.data").read_bytes() == data
+
+
+@pytest.mark.skipif(not POSIX, reason="signals of POSIX")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_terminal_that_closes_ends_a_run_as_ctrl_c_does(name: str, ignored: bool) -> None:
+    number = getattr(signal, name)
+    text = (
+        "import os, signal, surgeon.cli as cli\n"
+        f"if {ignored}: signal.signal({int(number)}, signal.SIG_IGN)\n"
+        f"cli.app = lambda **_: os.kill(os.getpid(), {int(number)})\n"
+        "cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", text], timeout=60, check=False)
+    assert done.returncode == (0 if ignored else 130)
 
 
 @pytest.mark.slow

@@ -119,7 +119,10 @@ def main() -> None:
     # every command. They still work when there is something to do. (2^n turns; 26 by itself.)
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "10")
     # As Ctrl-C does: what runs for us ends too, and no half-written file is left.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for name in ("SIGTERM", "SIGHUP"):  # the latter where a terminal closes; Windows has none
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it
+            signal.signal(number, signal.default_int_handler)
     try:
         app(prog_name="surgeon")
     except KeyboardInterrupt:  # before or after a command's own care
