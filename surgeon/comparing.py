@@ -109,9 +109,7 @@ class Comparison:
         light, folder = lightened(proto, self.original.folder, initializers)
         told = dict(self._told)
         if at is not None:
-            sizes = {
-                dim: (size,) for dim, size in at.sizes.items()
-            }  # a dim tied to another has none
+            sizes = {dim: (size,) for dim, size in at.sizes.items()}  # of tied dims it has none
             told |= {"seeds": (at.seed,), "sizes": {**(told["sizes"] or {}), **sizes}}
         found = verify(
             self.original.proto,

@@ -152,20 +152,21 @@ def _has_out(node: gs.Node, operator: str, facts: Facts) -> bool:
     The result has its dtype: where that is the first input's, as of what wrote into its input. What
     else is computed goes on from the result, as the exporter writes it.
     """
-    schemas = [schema.parameters for schema in overloads(operator)]
-    if len(node.outputs) != 1 or any(p.is_tensors for parameters in schemas for p in parameters):
-        return False
-    count = len(node.inputs)
-    if not schemas or max(map(len, schemas)) != count - 1 or count < 2:
+    if len(node.outputs) != 1 or len(node.inputs) < 2:
         return False
     first, out = node.inputs[0], node.inputs[-1]
-    room = any(n.op in _MAKING_ROOM for n in out.inputs)
-    if isinstance(out, gs.Constant):  # what an `empty` of known sizes was folded to
-        room = out.values.ndim > 0 and not out.values.any()
-    if first.is_empty() or not room:
+    is_folded = isinstance(out, gs.Constant)  # an `empty` of known sizes
+    if first.is_empty() or not (is_folded or any(n.op in _MAKING_ROOM for n in out.inputs)):
+        return False
+    schemas = [schema.parameters for schema in overloads(operator)]
+    if max(map(len, schemas), default=0) != len(node.inputs) - 1:
+        return False
+    if any(each.is_tensors for parameters in schemas for each in parameters):
         return False
     dtype = facts.of(out).dtype
-    return dtype in FLOATS and facts.of(first).dtype == dtype
+    if dtype not in FLOATS or facts.of(first).dtype != dtype:
+        return False
+    return not is_folded or (out.values.ndim > 0 and not out.values.any())
 
 
 def _told_by_name(node: gs.Node) -> dict[str, Any] | None:

@@ -149,20 +149,19 @@ def refuse_left_out(
         raise error
 
 
-def refuse_emptied(model: Model, axioms: Axioms) -> None:
-    """Refuse lengths of 0 that have emptied all that a model gives.
+def refuse_emptied(model: Model, name: str) -> None:
+    """Refuse a length of 0 that has emptied all that a model gives.
 
     Args:
-        model: As it is with these shapes.
-        axioms: The shapes that were given.
+        model: As it is with that.
+        name: Of the input that was given it.
 
     Raises:
         RecipeError: Nothing is left to compute.
     """
-    emptied = [name for name, shape in axioms.shapes.items() if 0 in shape]
-    if emptied and all(node.op == "Constant" for node in model.graph.nodes):
+    if all(node.op == "Constant" for node in model.graph.nodes):
         raise RecipeError(
-            f"where input `{emptied[0]}` has a length of 0 all outputs are empty, or constant",
+            f"where input `{name}` has a length of 0 all outputs are empty, or constant",
             where="--shape",
             mend="Give a number above 0, or a name where the length is to stay dynamic.",
         )

@@ -237,10 +237,10 @@ def apply(
             return work
 
         work = plan.run(operate)
-        if any(0 in dims for dims in axioms.shapes.values()):
+        if empty := [name for name, dims in axioms.shapes.items() if 0 in dims]:
             from surgeon.refusing import refuse_emptied
 
-            refuse_emptied(work.model, axioms)
+            refuse_emptied(work.model, empty[0])
         report = work.report(clock)
         if joined:  # what recipes changed before any step is a change of the file
             report = report._replace(before=came)

@@ -325,16 +325,21 @@ g (float[b,4] x, OPERANDS) => (float[b,4] y)
 """
 
 
-@pytest.mark.parametrize("opset", [9, 11, 13])
-def test_a_mask_beside_an_index_has_an_axis_too_many(opset: int) -> None:
-    """`x[mask, 1] = 5`, which PyTorch from 1.9 on reshapes as it does lines of places."""
-    made = "i = Reshape (m, column) j = Identity (one)"
+def written_under_a_mask(made: str, opset: int) -> ort.InferenceSession:
+    """What comes of a write of fives, at indices that are made so, which has to be equivalent."""
     text = WRITE.replace("OPERANDS", "bool[b] m").replace("MADE", made)
     model = onnx.parser.parse_model(text.replace('"": 11', f'"": {opset}'))
     result = surgeon.apply(model, "aten")
     assert result.report.verdict is not None
     assert result.report.verdict.status == "equivalent", result.report.verdict.detail
-    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    return ort.InferenceSession(result.model.to_proto().SerializeToString())
+
+
+@pytest.mark.parametrize("opset", [9, 11, 13])
+def test_a_mask_beside_an_index_has_an_axis_too_many(opset: int) -> None:
+    """`x[mask, 1] = 5`, which PyTorch from 1.9 on reshapes as it does lines of places."""
+    made = "i = Reshape (m, column) j = Identity (one)"
+    session = written_under_a_mask(made, opset)
     x, mask = R.normal(size=(5, 4)).astype(F), np.array([False, True, True, False, True])
     expected = x.copy()
     expected[mask, 1] = 5
@@ -346,12 +351,7 @@ def test_a_mask_beside_an_index_has_an_axis_too_many(opset: int) -> None:
 def test_a_mask_beside_a_slice_says_rows(opset: int, selected: int) -> None:
     """`x[mask, 1:] = 5`: the mask is a column, and what it selects has all columns, not a pair."""
     made = "k = Constant <value = int64[3] {1, 2, 3}> () i = Reshape (m, column) j = Identity (k)"
-    text = WRITE.replace("OPERANDS", "bool[b] m").replace("MADE", made)
-    model = onnx.parser.parse_model(text.replace('"": 11', f'"": {opset}'))
-    result = surgeon.apply(model, "aten")
-    assert result.report.verdict is not None
-    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
-    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    session = written_under_a_mask(made, opset)
     x, mask = R.normal(size=(5, 4)).astype(F), np.arange(5) < selected
     expected = x.copy()
     expected[mask, 1:] = 5

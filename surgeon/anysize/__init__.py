@@ -21,7 +21,7 @@ from surgeon import dialect
 from surgeon.anysize import shared
 from surgeon.anysize.asking import asked_of, folded, of_sizes
 from surgeon.anysize.carriers import CARRIERS, NAMING
-from surgeon.anysize.freed import STEP, Clash, Finer, Freed, Size, least_of, refusal
+from surgeon.anysize.freed import STEP, Clash, Finer, Freed, Size, refusal
 from surgeon.anysize.running import check_sizes
 from surgeon.anysize.sizes import Sizes, bodies_read, named
 from surgeon.declared import length_of
@@ -345,7 +345,8 @@ def _walked(
         _declare(sizes, value, outputs[value.name])
     made_of = (tensor for node in model.graph.nodes for tensor in node.outputs)
     lengths = (dim for tensor in made_of for dim in facts.of(tensor).shape or ())
-    return Freed(made, told, outputs, tuple(least_of(told, lengths))), sizes.whole
+    unknown = frozenset(dim for dim in lengths if not isinstance(dim, int))
+    return Freed(made, told, outputs, unknown), sizes.whole
 
 
 def _carry(sizes: Sizes, node: gs.Node) -> None:

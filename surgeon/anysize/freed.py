@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -67,35 +67,31 @@ class Freed(NamedTuple):
         model: For any sizes.
         sizes: That are dynamic.
         outputs: The lengths of each output, where they are known.
-        least: By size, the smallest that the result is for.
+        lengths: Of all values, those that are no numbers.
     """
 
     model: onnx.ModelProto
     sizes: tuple[Size, ...]
     outputs: Mapping[str, tuple[Dim, ...]]
-    least: tuple[int, ...]
+    lengths: frozenset[Dim]
+
+    @property
+    def least(self) -> tuple[int, ...]:
+        """By size, the smallest at which no value becomes empty, the others being as in the file.
+
+        A Conv without padding takes a plane of its window, and no smaller one.
+        """
+        counts = {size.symbol: size.number // size.step for size in self.sizes}
+        known = [dim for dim in self.lengths if counts.keys() >= dims.symbols(dim)]
+        full = [dim for dim in known if dims.evaluate(dim, counts) > 0]
+        return tuple(_least(size, counts, full) for size in self.sizes)
 
 
-def least_of(sizes: Sequence[Size], lengths: Iterable[Dim]) -> Iterator[int]:
-    """By size, the smallest at which no value becomes empty, the others being as in the file.
+def _least(size: Size, counts: Mapping[str, int], lengths: Sequence[Dim]) -> int:
+    mine = [dim for dim in lengths if size.symbol in dims.symbols(dim)]
 
-    A Conv without padding takes a plane of its window, and no smaller one.
+    def fits(count: int) -> bool:
+        return all(dims.evaluate(dim, {**counts, size.symbol: count}) > 0 for dim in mine)
 
-    Args:
-        sizes: That are dynamic.
-        lengths: Of all values.
-    """
-    counts = {size.symbol: size.number // size.step for size in sizes}
-    known = {dim for dim in lengths if not isinstance(dim, int)}
-    known = {dim for dim in known if counts.keys() >= dims.symbols(dim)}
-    full = [dim for dim in known if dims.evaluate(dim, counts) > 0]
-    for size in sizes:
-        mine = [dim for dim in full if size.symbol in dims.symbols(dim)]
-
-        def fits(count: int, size: Size = size, mine: Sequence[Dim] = mine) -> bool:
-            told = {**counts, size.symbol: count}
-            return all(dims.evaluate(dim, told) > 0 for dim in mine)
-
-        counted = range(size.first, counts[size.symbol] + 1)
-        least = counted[bisect_left(counted, True, key=fits)]
-        yield least * size.step + size.number % size.step
+    counted = range(size.first, counts[size.symbol] + 1)
+    return counted[bisect_left(counted, True, key=fits)] * size.step + size.number % size.step

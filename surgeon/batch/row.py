@@ -94,7 +94,7 @@ def remarks(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     entries = [("", _NAMED.sub("`...`", said), said, row) for row in rows for said in row.remarks]
     told: dict[str, list[str]] = {}
     for _, form, said, _ in entries:
-        texts = told.setdefault(_NUMBER.sub("N", _QUOTED.sub("'...'", form)), [])
+        texts = told.setdefault(_form_of(form), [])
         texts += [] if said in texts else [said]
     return [(_with_names(said, told.get(said, ())), same) for _, said, same in _by_form(entries)]
 
@@ -122,6 +122,11 @@ def grouped(rows: Iterable[Row]) -> list[tuple[str, str, list[Row]]]:
     return _by_form((row.outcome, row.reason, row.reason, row) for row in rows if not row.good)
 
 
+def _form_of(words: str) -> str:
+    """Words without the numbers and what is quoted in them."""
+    return _NUMBER.sub("N", _QUOTED.sub("'...'", words))
+
+
 def _by_form(entries: Iterable[tuple[str, str, str, Row]]) -> list[tuple[str, str, list[Row]]]:
     """Rows of one kind and one form of words together, with the words where all have the same.
 
@@ -130,8 +135,7 @@ def _by_form(entries: Iterable[tuple[str, str, str, Row]]) -> list[tuple[str, st
     """
     groups: dict[tuple[str, str], list[tuple[str, Row]]] = {}
     for kind, words, said, row in entries:
-        form = _NUMBER.sub("N", _QUOTED.sub("'...'", words))
-        groups.setdefault((kind, form), []).append((said, row))
+        groups.setdefault((kind, _form_of(words)), []).append((said, row))
     ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return [
         (kind, same[0][0] if len({said for said, _ in same}) == 1 else form, [r for _, r in same])

@@ -10,7 +10,7 @@ _WRITTEN = re.compile(r"(\d*\.?\d+)(%?)")
 _HUNDRED = 100.0
 
 
-def percent_of(text: str, *, where: str = "--fail-under") -> float:
+def percent_of(text: str) -> float:
     """`95%`, `95` and `0.95` as 95.0.
 
     Raises:
@@ -22,12 +22,12 @@ def percent_of(text: str, *, where: str = "--fail-under") -> float:
         number *= _HUNDRED
     if found is None or number > _HUNDRED or (number == 1 and not found[2]):
         raise UsageError(
-            f"`{text}` is not a share of the files", where=where, mend="Write it as `95%`."
+            f"`{text}` is not a share of the files", where="--fail-under", mend="Write it as `95%`."
         )
     return number
 
 
-def share_of(text: str | None, *, where: str = "--tolerance") -> float | None:
+def share_of(text: str | None) -> float | None:
     """`0.05` and `5%` as 0.05.
 
     Raises:
@@ -43,7 +43,7 @@ def share_of(text: str | None, *, where: str = "--tolerance") -> float | None:
     if not number >= 0:
         raise UsageError(
             f"`{text}` is not a share of an output's spread",
-            where=where,
+            where="--tolerance",
             mend="Write it as `0.01` or `1%`.",
         )
     return number / (_HUNDRED if digits.endswith("%") else 1)
