@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from pathlib import Path
 
 FLOOR = 4 << 30  # bytes of address space: onnxruntime and its threads map 1 GiB before any model
@@ -22,8 +23,9 @@ def cores() -> int:
 def memory() -> int:
     """Bytes of memory this process may use: the machine's, or its container's if that is less."""
     total = 8 << 30  # where the system does not say
-    with contextlib.suppress(ValueError, OSError, AttributeError):
-        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if sys.platform != "win32":
+        with contextlib.suppress(ValueError, OSError):
+            total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with contextlib.suppress(OSError, ValueError):
         total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return total

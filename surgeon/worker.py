@@ -29,10 +29,10 @@ def _die_with_parent() -> None:
 
 
 def _limit(memory: int) -> None:
-    try:
-        import resource
-    except ImportError:  # not on Windows
+    if sys.platform == "win32":  # it has no such limit
         return
+    import resource
+
     with contextlib.suppress(ValueError, OSError):
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (min(memory, sys.maxsize), hard))

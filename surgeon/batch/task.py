@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -113,12 +114,14 @@ def _see_room(size: int) -> None:
     Raises:
         MemoryError: The address space that is left is less than a parsed model takes.
     """
-    try:
-        import resource
+    if sys.platform == "win32":
+        return
+    import resource
 
+    try:
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    except (ImportError, OSError, ValueError):  # not on Linux
+    except (OSError, ValueError):  # not on Linux
         return
     if limit != resource.RLIM_INFINITY and limit - used < _PARSED * size:
         raise MemoryError

@@ -7,6 +7,7 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -245,7 +246,7 @@ class Check:
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Let a command that still runs end, and what it has begun where the system can tell."""
     if process.poll() is None:
-        if hasattr(os, "killpg"):
+        if sys.platform != "win32":
             with suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
         process.kill()
