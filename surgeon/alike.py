@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -30,7 +31,7 @@ def attributes_of(node: gs.Node) -> Key | None:
     return key
 
 
-def spelled(attrs: dict[str, Any]) -> Key | None:
+def spelled(attrs: Mapping[str, Any]) -> Key | None:
     """Attributes by name, to compare; None where one is no number, text or list of them."""
     found: list[tuple[str, Any, Any]] = []
     for name, value in attrs.items():

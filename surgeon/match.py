@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
-import onnx.defs
 import onnx_graphsurgeon as gs
 
 from surgeon import standard
@@ -91,17 +89,5 @@ def attribute_of(node: gs.Node, key: str) -> Any:
     if key in node.attrs:
         return node.attrs[key]
     if (node.domain or "") in STANDARD:
-        return _default(node.op, key)
+        return standard.defaults(node.op, standard.newest_opset()).get(key)
     return None
-
-
-@cache
-def _default(op: str, key: str) -> Any:
-    schema = standard.schema(op, standard.newest_opset())
-    if schema is None or key not in schema.attributes:
-        return None
-    default = schema.attributes[key].default_value
-    if not default.name:
-        return None
-    value = onnx.helper.get_attribute_value(default)
-    return value.decode() if isinstance(value, bytes) else value

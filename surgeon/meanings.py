@@ -15,7 +15,7 @@ import onnx.parser
 
 from surgeon.errors import Location, RecipeError
 from surgeon.nested import every_node
-from surgeon.standard import STANDARD, opset_of
+from surgeon.standard import STANDARD, attribute_value, opset_of
 
 _HOMELESS = "surgeon.homeless"  # where functions go of operators that a file has in no domain
 
@@ -141,8 +141,7 @@ class Meanings:
         function = self.function(name, opset)
         for each in function.attribute_proto if function is not None else ():
             if each.name == attribute:
-                value = onnx.helper.get_attribute_value(each)
-                return value.decode() if isinstance(value, bytes) else value
+                return attribute_value(each)
         return None
 
     @property

@@ -20,7 +20,7 @@ import onnx.defs
 import onnx_graphsurgeon as gs
 
 from surgeon.objects import make_variable
-from surgeon.standard import STANDARD, first_opset, newest_opset, schema, takes
+from surgeon.standard import STANDARD, defaults, first_opset, newest_opset, schema, takes
 from surgeon.writer import Writer, tensor_of
 
 Array = npt.NDArray[Any]
@@ -299,8 +299,7 @@ def _drop_newer(op: str, own: _Form, opset: int, attributes: dict[str, Any]) -> 
         known = newest.attributes if newest is not None else {}
         if key not in known:
             raise UnknownAttribute(f"`{op}` of opset {opset} has no attribute `{key}`")
-        default = known[key].default_value
-        if default is None or onnx.helper.get_attribute_value(default) != attributes[key]:
+        if defaults(op, newest_opset()).get(key) != attributes[key]:
             raise Unavailable(f"attribute `{key}` of `{op}` needs a newer opset than {opset}")
         del attributes[key]
 

@@ -14,7 +14,6 @@ from operator import is_, itemgetter
 from typing import Any
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dialect, opsets, standard
@@ -199,15 +198,7 @@ class Sameness:
         """What attributes of a node in normal form mean where they are not given."""
         newest = op in opsets.CHANGED_MEANING  # older ones are of another domain in memory
         opset = standard.newest_opset() if newest else self.facts.opset
-        schema = standard.schema(op, opset)
-        said = {} if schema is None else schema.attributes
-        values = {
-            name: onnx.helper.get_attribute_value(attribute.default_value)
-            for name, attribute in said.items()
-            if attribute.default_value.type
-        }
-        text = {k: v.decode() if isinstance(v, bytes) else v for k, v in values.items()}
-        return spelled(text) or ()
+        return spelled(standard.defaults(op, opset)) or ()
 
     def _with_more(self, node: gs.Node, inside: Inside, deep: int) -> Any:
         """Attributes that hold bodies or tensors, by what these are; None where not said."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cache
+from typing import Any
 
 import onnx
 import onnx.defs
@@ -35,6 +36,24 @@ def schema(op: str, opset: int) -> onnx.defs.OpSchema | None:
         return onnx.defs.get_schema(op, max(0, min(opset, newest_opset())), "")  # takes an int32
     except onnx.defs.SchemaError:
         return None
+
+
+@cache
+def defaults(op: str, opset: int) -> Mapping[str, Any]:
+    """What a standard operator's attributes say where they are not given, by name; texts as str."""
+    own = schema(op, opset)
+    said = own.attributes if own is not None else {}
+    return {
+        name: attribute_value(entry.default_value)
+        for name, entry in said.items()
+        if entry.default_value.type
+    }
+
+
+def attribute_value(attribute: onnx.AttributeProto) -> Any:
+    """What an attribute says; a text as str."""
+    value = onnx.helper.get_attribute_value(attribute)
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def first_opset(op: str) -> int | None:

@@ -92,6 +92,43 @@ def test_a_node_that_went_leaves_the_others_paired(tmp_path: Path) -> None:
     assert valued(found)[0].startswith("w9, ")
 
 
+def test_aliases_do_not_hinder_the_order(tmp_path: Path) -> None:
+    aliased = network(9)
+    for layer in range(LAYERS):
+        alias = onnx.helper.make_node("Identity", [f"s{layer}"], [f"i{layer}"])
+        readers = [node for node in aliased.graph.node if f"s{layer}" in node.input]
+        readers[0].input[0] = f"i{layer}"
+        aliased.graph.node.insert([*aliased.graph.node].index(readers[0]), alias)
+    found = compared(tmp_path, network(), renamed(aliased))
+    assert len(valued(found)) == 1
+    assert not found.gone
+    assert {c.after for c in found.new} == {"Identity"}
+
+
+@pytest.mark.parametrize(
+    ("without", "given", "counts"),
+    [
+        ("Elu", "Elu <alpha = 1.0>", False),
+        ("Elu", "Elu <alpha = 2.0>", True),
+        ("HardSigmoid <beta = 0.5>", "HardSigmoid <alpha = 0.2, beta = 0.5>", False),
+    ],
+)
+def test_an_attribute_that_says_what_holds_without_it_does_not_count(
+    tmp_path: Path, without: str, given: str, counts: bool
+) -> None:
+    graph = "g (float[n] x) => (float[n] y) {{ y = {} (x) }}"
+    found = compared(tmp_path, *(parse(graph.format(each)) for each in (without, given)))
+    assert len(found.changed) == counts
+    assert ("attributes that say what holds without them" in found.aside) != counts
+
+
+def test_a_default_that_changed_between_opsets_counts(tmp_path: Path) -> None:
+    one, other = network(), network(axis=-1)
+    del one.graph.node[-2].attribute[:]
+    found = compared(tmp_path, one, other)
+    assert [(c.before, c.after) for c in found.changed] == [("none", "-1")]
+
+
 def test_other_networks_are_not_paired_by_order(tmp_path: Path) -> None:
     lines = " ".join(f"u{i} = Tanh ({f'u{i - 1}' if i else 'x'})" for i in range(40))
     other = parse(f"g (float[n,4] x) => (float[n,4] y) {{ {lines} y = Neg (u39) }}")

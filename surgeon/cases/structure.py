@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from surgeon.opsets import MOVED
-from surgeon.standard import STANDARD, opset_of, schema
+from surgeon.standard import STANDARD, attribute_value, defaults, opset_of, schema
 
 _COMMUTATIVE = frozenset("Add Mul And Or Xor Equal Min Max Sum Mean".split())
 # Attributes that say what holds anyway; onnx's schemas give them no default value.
@@ -104,34 +104,28 @@ class View:
     def attributes(self, node: onnx.NodeProto) -> dict[str, Any]:
         """Those that say something: not the defaults, not what is an operand."""
         moved = {m.attribute for m in MOVED.get(node.op_type, ()) if self.opset < m.since}
-        known = schema(node.op_type, self.opset) if node.domain in STANDARD else None
-        found: dict[str, Any] = self._axis(node, known)
+        known = node.domain in STANDARD and schema(node.op_type, self.opset) is not None
+        usual = defaults(node.op_type, self.opset) if known else {}
+        found: dict[str, Any] = self._axis(node, usual)
         for attribute in node.attribute:
-            key, value = attribute.name, onnx.helper.get_attribute_value(attribute)
-            default = known.attributes.get(key) if known else None
-            if key in moved and known is not None:
+            key, value = attribute.name, attribute_value(attribute)
+            if known and key in moved:
                 continue
             if key == "axis" or (key == "kernel_shape" and node.op_type in _KERNEL_FROM_WEIGHT):
                 continue
-            value = value.decode() if isinstance(value, bytes) else value
-            if default is not None and default.default_value.name:
-                usual = onnx.helper.get_attribute_value(default.default_value)
-                usual = usual.decode() if isinstance(usual, bytes) else usual
-                if usual == value:
-                    continue
+            if key in usual and usual[key] == value:
+                continue
             if key in _USUAL and np.all(np.asarray(value) == _USUAL[key]):
                 continue
             found[key] = value
         return found
 
-    def _axis(self, node: onnx.NodeProto, known: onnx.defs.OpSchema | None) -> dict[str, Any]:
+    def _axis(self, node: onnx.NodeProto, usual: Mapping[str, Any]) -> dict[str, Any]:
         """The axis, its default put in, counted from the front where the rank is known."""
         given = [a.i for a in node.attribute if a.name == "axis"]
-        if not given and known is not None and "axis" in known.attributes:
-            default = known.attributes["axis"].default_value
-            given = [default.i] if default.name else []
-        if not given:
+        if not given and "axis" not in usual:
             return {}
+        given = given or [usual["axis"]]
         rank = self.ranks.get(node.input[0])
         return {"axis": given[0] % rank if rank else given[0]}
 

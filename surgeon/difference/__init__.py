@@ -3,10 +3,11 @@
 A value's name is what a node is known by: the nodes that give it in both models are one node, the
 same, changed, or replaced by another operator. Nodes whose values were given other names are found
 by what they compute from values that are already paired; where nearly all that are left stand in
-the same order of operators, by that.
+the same order of operators, Identity aside, by that.
 
 All that a runtime reads or computes from counts, field by field of the protobuf. What does not
-count, doc strings and names of nodes say, is named where it differs.
+count, doc strings, names of nodes, attributes that say what holds without them, is named where it
+differs.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import onnx
 
 from surgeon.difference.ends import Ends, called
 from surgeon.difference.order import blocks
-from surgeon.difference.parts import PLAIN, graphs_of, parts_of
+from surgeon.difference.parts import PLAIN, graphs_of, needless, parts_of
 from surgeon.difference.texts import type_said
 from surgeon.difference.values import Values
 from surgeon.difference.weights import Weights, constant, constants_of
@@ -168,6 +168,10 @@ class Pairing:
             for each in (one, other):
                 if each.get("domain") == "ai.onnx":  # says what no domain says
                     del each["domain"]
+            for name in needless(first.proto, second.proto):
+                one.pop(f"attribute {name}", None)
+                other.pop(f"attribute {name}", None)
+                self.aside["attributes that say what holds without them"] = None
             for key in dict.fromkeys((*one, *other)):
                 told = self._values.told(one.get(key), other.get(key), longest=_LONGEST)
                 if told:
@@ -203,7 +207,13 @@ def _by_structure(
 
 
 def _by_order(lost: Sequence[Node], came: Sequence[Node]) -> Iterator[tuple[Node, Node]]:
-    """Nodes in the order of their operators, where nearly all that are left are paired by it."""
+    """Nodes in the order of their operators, where nearly all that are left are paired by it.
+
+    An Identity computes nothing: exporters write them for weights that several layers share.
+    """
+    lost, came = (
+        [node for node in nodes if _operator(node) != "Identity"] for nodes in (lost, came)
+    )
     found = blocks([*map(_operator, lost)], [*map(_operator, came)], _LARGEST)
     if sum(length for _, _, length in found) < _NEARLY * max(len(lost), len(came)):
         return

@@ -7,12 +7,14 @@ itself lists: one that a later version of ONNX adds is compared like the others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 import onnx
 
 from surgeon.difference.texts import Tensor, type_said
+from surgeon.standard import STANDARD, attribute_value, defaults, newest_opset
 
 Part = str | Tensor
 
@@ -62,6 +64,29 @@ def parts_of(
             count = seen[name] = seen.get(name, 0) + 1  # a key may be there twice
             found[name if count == 1 else f"{name} ({count})"] = part
     return found
+
+
+def needless(one: onnx.NodeProto, other: onnx.NodeProto) -> set[str]:
+    """Attributes that one of two nodes leaves out, and the other gives as they are anyway."""
+    given = [{each.name: each for each in node.attribute} for node in (one, other)]
+    usual = _usual(one.op_type) if one.domain in STANDARD else {}
+    in_one = {name: {**given[0], **given[1]}[name] for name in given[0].keys() ^ given[1].keys()}
+    return {
+        name
+        for name, said in in_one.items()
+        if name in usual and not said.ref_attr_name and attribute_value(said) == usual[name]
+    }
+
+
+@cache
+def _usual(op: str) -> dict[str, Any]:
+    """What attributes are where they are not given, in whatever opset."""
+    every = [defaults(op, opset) for opset in range(1, newest_opset() + 1)]
+    return {
+        name: value
+        for name, value in every[-1].items()
+        if all(known.get(name, value) == value for known in every)
+    }
 
 
 def attribute_parts(attribute: onnx.AttributeProto) -> Iterator[tuple[str, Part]]:

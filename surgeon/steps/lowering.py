@@ -19,7 +19,7 @@ from surgeon.facts.kinds import HALVES
 from surgeon.inferring import NotInferred, inferred
 from surgeon.nested import bodies, functions_left, standard_nodes
 from surgeon.opsets import MOVED, PRECISION, Moved
-from surgeon.standard import STANDARD, first_opset, opset_of, schema
+from surgeon.standard import STANDARD, attribute_value, defaults, first_opset, opset_of, schema
 from surgeon.steps.irversion import least_ir_version
 from surgeon.steps.lowered import FORMS, Dims, Not, Where
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
@@ -265,17 +265,17 @@ def _numbers(name: str, array: npt.NDArray[Any]) -> onnx.AttributeProto:
 def _without_newer(node: onnx.NodeProto, now: onnx.defs.OpSchema, old: onnx.defs.OpSchema) -> None:
     """Leave out attributes that the older opset lacks, where they say what it does anyway."""
     for attribute in list(node.attribute):
-        value = onnx.helper.get_attribute_value(attribute)
+        value = attribute_value(attribute)
         if node.op_type == "GridSample" and attribute.name == "mode":
-            attribute.s = _MODES.get(value, value)
+            attribute.s = _MODES.get(attribute.s, attribute.s)
         if attribute.name in old.attributes:
             if attribute.type == onnx.AttributeProto.STRING:
                 _check_named(node, attribute, old)
             continue
-        default = now.attributes[attribute.name].default_value
+        usual = defaults(node.op_type, now.since_version).get(attribute.name)
         idle = attribute.name == "dilations" and set(value) == {1}
         idle = idle or (attribute.name == "noop_with_empty_axes" and _has_axes(node))
-        if not idle and (not default.name or value != onnx.helper.get_attribute_value(default)):
+        if not idle and value != usual:
             raise Not(f"`{attribute.name}` of {node.op_type} is of a newer opset")
         node.attribute.remove(attribute)
 

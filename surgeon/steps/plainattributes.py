@@ -16,7 +16,7 @@ import onnx
 
 from surgeon.errors import SurgeonError
 from surgeon.nested import every_node
-from surgeon.standard import STANDARD
+from surgeon.standard import STANDARD, attribute_value, defaults, newest_opset
 
 STEP = "plain-attributes"
 _OTHERWISE = {  # which meant something else by default before
@@ -99,7 +99,7 @@ def _is_needless(attribute: onnx.AttributeProto, later: dict[str, Any]) -> bool:
     name = attribute.name
     if name not in later or attribute.ref_attr_name:
         return False
-    return bool(onnx.helper.get_attribute_value(attribute) == later[name])
+    return bool(attribute_value(attribute) == later[name])
 
 
 @cache
@@ -108,13 +108,9 @@ def _later(op: str) -> dict[str, Any]:
     versions = sorted(_versions().get(op, ()), key=lambda schema: schema.since_version)
     if len(versions) < 2:
         return {}
-    first, last = versions[0].attributes, versions[-1].attributes
-    others = {*first, *_OTHERWISE.get(op, ())}
-    return {
-        name: onnx.helper.get_attribute_value(attribute.default_value)
-        for name, attribute in last.items()
-        if name not in others and not attribute.required and attribute.default_value.name
-    }
+    others = {*versions[0].attributes, *_OTHERWISE.get(op, ())}
+    usual = defaults(op, newest_opset())
+    return {name: value for name, value in usual.items() if name not in others}
 
 
 @cache
