@@ -135,6 +135,9 @@ def test_other_networks_are_not_paired_by_order(tmp_path: Path) -> None:
     found = compared(tmp_path, network(), other)
     assert not found.by_order
     assert len(found.new) == 40
+    paths = [str(tmp_path / name) for name in ("a.onnx", "b.onnx")]
+    shown = CliRunner().invoke(app, ["diff", *paths]).output
+    assert f"\nsurgeon verify {' '.join(paths)} --bisect\n" in shown
 
 
 def test_external_weights_of_other_names_are_compared(tmp_path: Path) -> None:

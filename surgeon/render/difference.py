@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,12 @@ def difference(found: Difference, *, verbose: bool = False) -> RenderableType:
             f"{words.count(found.by_order, 'node')} paired by the order of operators: names differ."
         )
         parts.append(Text(said, style="yellow"))
+    if min(len(found.gone), len(found.new)) > found.kept + len(found.changed) + len(found.renamed):
+        said = (
+            "Few nodes of one are in the other. What both compute is compared, value by value, by:"
+        )
+        verify = shlex.join(["surgeon", "verify", found.before, found.after, "--bisect"])
+        parts += [Text(said, style="yellow"), words.command(words.clean(verify))]
     return Group(*parts, *_aside(found))
 
 
