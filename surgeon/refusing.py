@@ -111,12 +111,13 @@ def _mend_of_verdict(report: Report, verdict: Verdict, saving: str) -> str:
 
 def _first_of_broken(report: Report, verdict: Verdict) -> str:
     """What to try first where neither file loads, up to the command that tells more."""
-    mend, told = mend_of(verdict.detail or ""), "which mends types and forms that are refused"
+    mend = mend_of(verdict.detail or "")
     recipe, _, options = ("aten" if mend is None else mend).partition(" ")
     if not recipe or recipe in report.recipes:
         return "See "
-    if mend:
-        told = f"with `{options}`, which mends that" if options else "which mends that"
+    if mend is None:
+        return "`aten` in front may help, which mends many types and forms that are refused; see "
+    told = f"with `{options}`, which mends that" if options else "which mends that"
     return f"Put `{recipe}` in front, {told}; see "
 
 
