@@ -376,3 +376,12 @@ def test_what_comes_between_is_counted_as_come() -> None:
     report = surgeon.apply(net(), recipe(BOUND), "aten").report
     assert report.after["Clip"] == report.before.get("Clip", 0) + 1
     assert report.before == surgeon.apply(net(), "aten").report.before
+
+
+def test_where_no_fault_is_known_a_recipe_that_may_help_is_no_promise() -> None:
+    model = net()
+    model.graph.node.append(onnx.helper.make_node("MaxPool", ["x"], ["w"]))  # of which window?
+    model.graph.output.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, None))
+    with pytest.raises(surgeon.SurgeonError, match="neither the original nor the res") as raised:
+        surgeon.apply(model, "clean")
+    assert raised.value.mend.startswith("`aten` in front may help, which")

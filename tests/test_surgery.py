@@ -232,7 +232,7 @@ def test_an_opset_that_aten_nodes_stand_in_front_of_names_the_recipe() -> None:
     proto = parse('g (float[b] x) => (float[b] y) { y = ATen <operator = "relu"> (x) }')
     with pytest.raises(VerifyError, match=r"does not know `aten\.relu`") as raised:
         surgeon.apply(proto, "clean", opset=18, verify=False)
-    assert raised.value.mend.startswith("`aten` in front may help")
+    assert raised.value.mend.startswith("Put `aten` in front")
     assert surgeon.apply(proto, "aten", opset=18, verify=False).model.opset == 18
 
 
