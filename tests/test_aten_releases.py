@@ -7,6 +7,7 @@ import pytest
 from aten_call import assert_same, check, lowered, model_of
 from aten_operands import X, integers
 from onnx import TensorProto, helper
+from truth import parse
 
 import surgeon
 from surgeon.errors import LeftoverError
@@ -316,3 +317,17 @@ def test_a_place_among_all_was_a_number_before_torch_1_10() -> None:
     for version, shape in (("1.3", ()), ("1.9", ()), ("1.10", (1, 1))):
         for found in _of(version, "argmax", X.reshape(4, 6), None, True):
             assert_same(found, np.full(shape, X.argmax()), f"argmax of torch {version}")
+
+
+def test_the_floor_of_a_quotient_of_integers_is_what_floor_divide_is() -> None:
+    """The functions of the exporters of 2.1 to 2.3 are such; before 1.13 it rounded to zero."""
+    model = parse("g (int64[n] x) => (int64[n] y) <int64 d = {3}> { q = Div (x, d) y = Floor (q) }")
+    for version, least in (("2.3.1", -3), ("1.12.1", -2)):
+        model.producer_name, model.producer_version = "pytorch", version
+        result = surgeon.apply(model, "operand-types").model.to_proto()
+        assert Reference(result).run({"x": np.int64([-7, -6, 0, 7])})["y"].tolist() == [
+            least,
+            -2,
+            0,
+            2,
+        ]

@@ -10,7 +10,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import standard
-from surgeon.builders.aten_math.arithmetic import float_remainder
+from surgeon.builders.aten_math.arithmetic import float_remainder, floor_quotient_of_sizes
 from surgeon.builders.aten_math.work import BOOL, DOUBLE, FLOAT, INT64, Work
 from surgeon.builders.bench import Bench
 from surgeon.builders.scalar_types import promote
@@ -154,9 +154,26 @@ def _otherwise(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor | None:
         kind, (a, b) = work.together(*node.inputs)
         if kind in FLOATS:
             return float_remainder(work, a, b)
+    if node.op == "Floor" and (pair := _whole_quotient(work, node.inputs[0])):
+        return floor_quotient_of_sizes(work, *pair)
     if node.op in _OF_TRUTHS and any(_is_count(work, tensor) for tensor in node.inputs):
         raise Refused("it is given a count, which the exporter took for a truth: a product, maybe")
     return None
+
+
+def _whole_quotient(work: Work, value: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor] | None:
+    """What two integers a value is the quotient of, of which PyTorch wants the next one below.
+
+    The functions that exporters of 2.1 to 2.3 call for `floor_divide` are Floor of Div, whatever the
+    type; ONNX's Div of integers rounds to zero, as PyTorch's own did before 1.13.
+    """
+    made = producer_of(value)
+    if made is None or made.op != "Div" or work.dtype(value) not in INTEGERS:
+        return None
+    if work.facts.model.is_before(1, 13):
+        return None
+    a, b = made.inputs[:2]
+    return a, b
 
 
 def _cast_operands(

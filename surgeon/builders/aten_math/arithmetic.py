@@ -79,6 +79,11 @@ def floordiv(work: Work) -> gs.Tensor:
     a, b = work.args.pair()
     if work.facts.model.is_before(1, 5) and max(work.rank(a), work.rank(b)) > 0:
         return truncated_quotient(work, a, b)
+    return floor_quotient_of_sizes(work, a, b)
+
+
+def floor_quotient_of_sizes(work: Work, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
+    """The quotient rounded down, which of what is not negative is ONNX's Div of integers."""
     fact, by = work.facts.of(a), work.facts.array(b)
     sizes = [] if fact.value is None else fact.value.reshape(-1).tolist()
     above = by is not None and by.dtype.kind == "i" and bool((by > 0).all())
