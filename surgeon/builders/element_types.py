@@ -164,8 +164,8 @@ def _otherwise(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor | None:
 def _whole_quotient(work: Work, value: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor] | None:
     """What two integers a value is the quotient of, of which PyTorch wants the next one below.
 
-    The functions that exporters of 2.1 to 2.3 call for `floor_divide` are Floor of Div, whatever the
-    type; ONNX's Div of integers rounds to zero, as PyTorch's own did before 1.13.
+    Exporters of 2.1 to 2.3 call a function for `floor_divide` that is Floor of Div, whatever the
+    type; ONNX's Div of integers rounds to zero, as PyTorch's `floor_divide` did before 1.13.
     """
     made = producer_of(value)
     if made is None or made.op != "Div" or work.dtype(value) not in INTEGERS:
