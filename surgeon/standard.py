@@ -82,6 +82,32 @@ def takes(op: str, opset: int, index: int, dtype: int) -> bool:
     return not allowed or f"tensor({onnx.TensorProto.DataType.Name(dtype).lower()})" in allowed
 
 
+@cache
+def fits(op: str, opset: int, kinds: tuple[int, ...]) -> bool:
+    """Whether a standard operator takes operands of these element types beside one another.
+
+    Args:
+        op: Its name.
+        opset: Of which its schema is.
+        kinds: Of its inputs in order; 0 where one is not known or left out.
+    """
+    own = schema(op, opset)
+    if own is None or not own.inputs:
+        return True
+    seen: dict[str, int] = {}
+    last = own.inputs[-1]
+    for place, kind in enumerate(kinds):
+        index = min(place, len(own.inputs) - 1)
+        if index < place and last.option != last.option.Variadic:
+            break  # of what is an attribute in this opset
+        entry = own.inputs[index]
+        if kind and not takes(op, opset, index, kind):
+            return False
+        if kind and entry.is_homogeneous and seen.setdefault(entry.type_str, kind) != kind:
+            return False
+    return True
+
+
 def gives(op: str, opset: int, dtype: int) -> bool:
     """Whether an operator's first output can be of an element type; not where there is none."""
     own = schema(op, opset)

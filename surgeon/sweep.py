@@ -17,7 +17,7 @@ from surgeon import dialect, opsets
 from surgeon.alike import attributes_of
 from surgeon.bodies.agreement import agree
 from surgeon.bodies.appending import Appending
-from surgeon.bodies.calls import Calls
+from surgeon.bodies.calls import Calls, key_of
 from surgeon.bodies.chosen import put_by_both
 from surgeon.bodies.unrolling import Unroller
 from surgeon.candidates import Candidates, Prepared
@@ -35,7 +35,7 @@ from surgeon.recipe import Rule
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery
 from surgeon.spelling import home
-from surgeon.standard import STANDARD
+from surgeon.standard import STANDARD, fits
 
 MAX_SWEEPS = 12
 MAX_GENERATIONS = 64  # how often what a rule made may be rewritten in turn, within one walk
@@ -372,10 +372,22 @@ class Sweep:
         given = (*facts, *[UNKNOWN] * (len(function.inputs) - len(facts)))
         for tensor, fact in zip(function.inputs, given, strict=False):
             tensor.fact = fact
+        said = (*function.origin.attribute_proto, *node.origin.attribute)
+        self.facts.breadth.given = {each.name: each for each in said}
         with self._inside(_label(node)):
             self._look(function)
+        self.facts.breadth.given = None
+        if any(self._is_unfit(inner) for inner in function.nodes):
+            self.calls.unfit.add(key_of(node))
         for tensor, inner_tensor in zip(node.outputs, function.outputs, strict=False):
             tensor.fact = self.facts.of(inner_tensor)
+
+    def _is_unfit(self, node: gs.Node) -> bool:
+        """Whether an operator of ONNX has operands here of types that it does not take."""
+        if (node.domain or "") not in (*STANDARD, opsets.LEGACY):
+            return False
+        kinds = tuple(0 if t.is_empty() else self.facts.of(t).dtype for t in node.inputs)
+        return not fits(node.op, self.facts.opset, kinds)
 
 
 def _label(node: gs.Node) -> str:

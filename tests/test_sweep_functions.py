@@ -113,3 +113,39 @@ def test_a_branch_that_is_taken_anyway_gives_the_output_of_a_function() -> None:
     result = surgeon.apply(proto, FOLD)
     out = same(proto, result)
     assert ops(out.functions[0]) == ["Sin", "Cos", "Mul", "Relu"]
+
+
+def test_what_a_call_gives_for_attributes_says_what_its_outputs_are() -> None:
+    proto = parse(
+        """
+        g (float[n,8] x) => (int64[n,2] y) { v, i = my.most <dim = -1> (x) y = my.half (i) }
+        <domain: "my", opset_import: ["": 17]>
+        most <dim> (x) => (v, i) {
+          k = Constant <value = int64[1] {2}> ()
+          v, i = TopK <axis: int = @dim> (x, k)
+        }
+        <domain: "my", opset_import: ["": 17]>
+        half (a) => (o) { two = Constant <value = int64 {2}> () q = Div (a, two) o = Floor (q) }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, "operand-types").model.to_proto()
+    x = np.random.default_rng(0).normal(size=(5, 8)).astype(F32)
+    assert (Session(result).run({"x": x})["y"] == np.argsort(-x)[:, :2] // 2).all()
+
+
+def test_a_function_that_one_call_gives_what_an_operator_in_it_does_not_take_is_written_out() -> (
+    None
+):
+    proto = parse(
+        """
+        g (float[n] x, int64[n] i) => (float[n] y, int64[n] z) { y = my.down (x) z = my.down (i) }
+        <domain: "my", opset_import: ["": 17]>
+        down (a) => (o) { m = Neg (a) f = Floor (m) o = Neg (f) }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, "operand-types").model.to_proto()
+    assert ops(result.graph).count("Floor") == 1
+    found = Session(result).run({"x": F32([0.5, -1.5]), "i": np.int64([3, -4])})
+    assert (found["y"].tolist(), found["z"].tolist()) == ([1, -1], [3, -4])

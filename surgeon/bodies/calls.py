@@ -24,7 +24,8 @@ class Calls:
     """Puts the nodes of functions in the place of their calls.
 
     Where that makes no more nodes, where a function is an exporter's spelling of an operator, and
-    where a node in it has to be rewritten and was not, for what is not known of all its calls.
+    where a node in it has to be rewritten and was not, for what is not known of all its calls, or
+    has operands in one of them of types that it does not take.
 
     Args:
         model: Whose functions.
@@ -33,6 +34,9 @@ class Calls:
         tidy: Whether nodes are to be few; else only what has to be rewritten counts.
         every: Whether all calls go that may, for a step that knows nothing of functions.
         wanted: Whether a node is one that no runtime knows, and there are rules for it.
+
+    Attributes:
+        unfit: Functions of which a call has operands of types that an operator in it does not take.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class Calls:
             _key_of_function(f): f for f in model.graph.functions if f.opset == opset
         }
         self.chosen: set[Key] = set()
+        self.unfit: set[Key] = set()
 
     def choose(self, *, swept: bool) -> bool:
         """Say of which functions the calls go, as they and their calls are now.
@@ -140,7 +145,7 @@ class Calls:
             return False
         if self.every or (self.tidy and function.domain.startswith(_TORCHLIB)):
             return True
-        return any(map(self.wanted, nodes))
+        return _key_of_function(function) in self.unfit or any(map(self.wanted, nodes))
 
     def _sites(self) -> Counter[Key]:
         return Counter(key_of(n) for graph in self.model.graphs() for n in graph.nodes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import onnx
 import onnx.shape_inference
@@ -27,6 +27,10 @@ class Breadth:
     Args:
         model: Gives the operator sets.
         new_dim: Gives the dimension of a value's axis of which nothing is known.
+
+    Attributes:
+        given: What the call that is looked at gives for attributes that its function's nodes leave
+            to it, by name; None outside of calls.
     """
 
     def __init__(self, model: Model, new_dim: Callable[[str, int], Dim]) -> None:
@@ -34,12 +38,13 @@ class Breadth:
         self.imports = [
             entry for entry in model.proto.opset_import if entry.domain in STANDARD
         ] or [onnx.helper.make_opsetid("", model.opset)]
+        self.given: Mapping[str, onnx.AttributeProto] | None = None
         self._names: dict[Dim, str] = {}
         self._dims: dict[str, Dim] = {}
 
     def infer(self, node: gs.Node, fact_of: Callable[[gs.Tensor], Fact]) -> dict[str, Fact]:
         """The facts of the outputs that onnx can infer, by name; empty where it cannot."""
-        proto: onnx.NodeProto | None = node.origin
+        proto = self._as_called(node.origin)
         if proto is None or any(isinstance(v, gs.Graph) for v in node.attrs.values()):
             return {}
         schema = standard.schema(proto.op_type, self.model.opset)
@@ -65,7 +70,7 @@ class Breadth:
             return self._dtypes_alone(schema, proto, facts)
         if node.op == "Attention":  # onnx 1.23 makes of what it does not know 0, or no axis at all
             return self._dtypes_alone(schema, proto, facts)
-        if node.op == "GatherND" and node.attrs.get("batch_dims", 0) < 0:
+        if node.op == "GatherND" and any(each.i < 0 for each in proto.attribute):
             # onnx reads in front of a list of axes, and ends the process
             return self._dtypes_alone(schema, proto, facts)
         try:
@@ -80,6 +85,23 @@ class Breadth:
             for name, type_ in found.items()
             if name in outputs and type_.HasField("tensor_type")
         }
+
+    def _as_called(self, proto: onnx.NodeProto | None) -> onnx.NodeProto | None:
+        """A node with what its function's caller gives; None where that is more than one."""
+        if proto is None or not any(each.ref_attr_name for each in proto.attribute):
+            return proto
+        if self.given is None:
+            return None
+        made = onnx.NodeProto()
+        made.CopyFrom(proto)
+        del made.attribute[:]
+        for each in proto.attribute:
+            if not each.ref_attr_name:
+                made.attribute.append(each)
+            elif each.ref_attr_name in self.given:
+                made.attribute.append(self.given[each.ref_attr_name])
+                made.attribute[-1].name = each.name
+        return made
 
     def infer_by_function(
         self, node: gs.Node, function: onnx.FunctionProto, fact_of: Callable[[gs.Tensor], Fact]

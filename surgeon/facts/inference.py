@@ -86,7 +86,7 @@ class Facts:
         self.fitting = Fitting()
         self.inferred = 0
         self.asked_onnx = 0
-        self._breadth = breadth.Breadth(model, self.lengths.new)
+        self.breadth = breadth.Breadth(model, self.lengths.new)
         # What was inferred, by operator, attributes and the facts of the inputs, which are held so
         # that no other fact gets the place in memory by which they are known: blocks repeat.
         self._alike: dict[Any, tuple[list[Fact | None], list[Fact]]] = {}
@@ -138,7 +138,7 @@ class Facts:
         refers = attributes is None and any(
             isinstance(v, _AttributeRef) for v in node.attrs.values()
         )
-        if refers or domain not in _DOMAINS or node.op in self._homeless:
+        if domain not in _DOMAINS or node.op in self._homeless:
             for tensor in node.outputs:
                 tensor.fact = UNKNOWN  # not what an earlier call of its function made it
             if full_name(domain, node.op) in self.same_shape and node.inputs and node.outputs:
@@ -147,7 +147,7 @@ class Facts:
             elif not refers:
                 self._infer_documented(node, domain)
             return
-        if domain == opsets.LEGACY:
+        if refers or domain == opsets.LEGACY:
             self._ask_onnx(node)
             return
         inputs = [(t.__dict__.get("fact") or self.of(t)) if t.name else None for t in node.inputs]
@@ -188,7 +188,7 @@ class Facts:
             facts = partial(libraries.facts, domain, node.op)
         else:
             if function := self.meanings.function(full_name(domain, node.op), self.opset):
-                inferred = self._breadth.infer_by_function(node, function, self.of)
+                inferred = self.breadth.infer_by_function(node, function, self.of)
                 for tensor in node.outputs:
                     tensor.fact = inferred.get(tensor.name, UNKNOWN)
             return
@@ -394,6 +394,6 @@ class Facts:
 
     def _ask_onnx(self, node: gs.Node) -> None:
         self.asked_onnx += 1
-        found = self._breadth.infer(node, self.of)
+        found = self.breadth.infer(node, self.of)
         for tensor in node.outputs:
             tensor.fact = found.get(tensor.name, UNKNOWN)
