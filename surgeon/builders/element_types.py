@@ -156,9 +156,21 @@ def _otherwise(draft: Draft, work: Work, node: gs.Node) -> gs.Tensor | None:
             return float_remainder(work, a, b)
     if node.op == "Floor" and (pair := _whole_quotient(work, node.inputs[0])):
         return floor_quotient_of_sizes(work, *pair)
-    if node.op in _OF_TRUTHS and any(_is_count(work, tensor) for tensor in node.inputs):
-        raise Refused("it is given a count, which the exporter took for a truth: a product, maybe")
+    if node.op in _OF_TRUTHS:
+        _check_truths(work, node)
     return None
+
+
+def _check_truths(work: Work, node: gs.Node) -> None:
+    if any(_is_count(work, tensor) for tensor in node.inputs):
+        raise Refused("it is given a count, which the exporter took for a truth: a product, maybe")
+    if work.facts.model.is_before(1, 2):
+        return  # truths were bytes
+    if any(work.dtype(tensor) in INTEGERS for tensor in node.inputs):
+        # The functions of the exporters of 2.1 to 2.3 are of both.
+        raise Refused(
+            "whole numbers are joined by their bits or as truths, and the file does not say which"
+        )
 
 
 def _whole_quotient(work: Work, value: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor] | None:
