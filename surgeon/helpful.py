@@ -98,6 +98,14 @@ def of_any_model() -> tuple[str, ...]:
     return tuple(sorted(found, key=breadth))
 
 
+@cache
+def within(recipe: str) -> frozenset[str]:
+    """The recipes whose rules one has, itself included; of one that is not bundled itself alone."""
+    path = bundled().get(recipe)
+    used = () if path is None else (rule.recipe for rule in Recipe.load(path).rules)
+    return frozenset((recipe, *used))
+
+
 def breadth(recipe: str) -> int:
     """How many rules a bundled recipe has, those of others that it uses included."""
     return len(_roots()[recipe])

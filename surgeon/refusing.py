@@ -14,6 +14,7 @@ from surgeon.culprits import Place
 from surgeon.declared import length_of
 from surgeon.errors import LeftoverError, RecipeError, VerifyError, few
 from surgeon.faults import mend_of
+from surgeon.helpful import within
 from surgeon.lost import (
     lost_changes,
     lost_lists,
@@ -113,7 +114,7 @@ def _first_of_broken(report: Report, verdict: Verdict) -> str:
     """What to try first where neither file loads, up to the command that tells more."""
     mend = mend_of(verdict.detail or "")
     recipe, _, options = ("aten" if mend is None else mend).partition(" ")
-    if not recipe or recipe in report.recipes:
+    if not recipe or any(recipe in within(name) for name in report.recipes):
         return "See "
     if mend is None:
         return "`aten` in front may help, which mends many types and forms that are refused; see "

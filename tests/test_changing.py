@@ -10,6 +10,7 @@ import pytest
 from command import run
 from command_files import refused
 from onnx import parser
+from truth import parse
 
 import surgeon
 from surgeon.model import Model
@@ -385,3 +386,19 @@ def test_where_no_fault_is_known_a_recipe_that_may_help_is_no_promise() -> None:
     with pytest.raises(surgeon.SurgeonError, match="neither the original nor the res") as raised:
         surgeon.apply(model, "clean")
     assert raised.value.mend.startswith("`aten` in front may help, which")
+
+
+@pytest.mark.parametrize(
+    ("recipes", "mend"),
+    [
+        (["clean"], "Put `operand-types` in front, which mends that"),
+        (["aten", "clean"], "See `surgeon inspect"),
+    ],
+)
+def test_a_recipe_that_another_one_holds_is_not_asked_for_in_front_of_it(
+    recipes: list[str], mend: str
+) -> None:
+    text = "g (uint8[n] a, uint8[n] b) => (uint8[n] y) { c = Identity (a) y = And (c, b) }"
+    with pytest.raises(surgeon.SurgeonError, match="neither the original") as raised:
+        surgeon.apply(parse(text), *recipes)
+    assert raised.value.mend.startswith(mend)
