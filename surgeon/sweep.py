@@ -17,7 +17,7 @@ from surgeon import dialect, opsets
 from surgeon.alike import attributes_of
 from surgeon.bodies.agreement import agree
 from surgeon.bodies.appending import Appending
-from surgeon.bodies.calls import Calls, key_of
+from surgeon.bodies.calls import Calls
 from surgeon.bodies.chosen import put_by_both
 from surgeon.bodies.unrolling import Unroller
 from surgeon.candidates import Candidates, Prepared
@@ -35,9 +35,10 @@ from surgeon.recipe import Rule
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery
 from surgeon.spelling import home
-from surgeon.standard import STANDARD, fits
+from surgeon.standard import STANDARD
 
 MAX_SWEEPS = 12
+_MOST_LOOKS = 1_000  # calls within calls, each followed for itself, which may double at each step
 MAX_GENERATIONS = 64  # how often what a rule made may be rewritten in turn, within one walk
 
 
@@ -91,6 +92,7 @@ class Sweep:
             model, surgery, facts.opset, tidy=tidy, every=written_out, wanted=self._wanted
         )
         self.given: dict[int, list[tuple[Fact, ...]]] = {}  # to a function, by its identity
+        self.looks = 0
         early = [rule for rule in rules if not rule.late]
         self.late = len(early) < len(rules)
         ready: dict[int, Prepared] = {}
@@ -151,6 +153,7 @@ class Sweep:
         """One sweep over the model; True where housekeeping changed nothing."""
         housekept = self.notes.housekeeping.total()
         self.given.clear()
+        self.looks = 0
         self.facts.enter(self.model.graph)
         self._graph(self.model.graph, Known())
         for function in self.calls.callers_first():
@@ -347,6 +350,9 @@ class Sweep:
         for node in toposort(graph):
             self._normalise(node)
             self.facts.infer(node)
+            if (function := self.calls.function(node)) is not None and self.looks < _MOST_LOOKS:
+                self.looks += 1
+                self._call(node, function)
             inner = [(k, v) for k, v in node.attrs.items() if isinstance(v, gs.Graph)]
             for key, body in inner:
                 with self._inside(f"{_label(node)}.{key}") as place:
@@ -372,22 +378,11 @@ class Sweep:
         given = (*facts, *[UNKNOWN] * (len(function.inputs) - len(facts)))
         for tensor, fact in zip(function.inputs, given, strict=False):
             tensor.fact = fact
-        said = (*function.origin.attribute_proto, *node.origin.attribute)
-        self.facts.breadth.given = {each.name: each for each in said}
-        with self._inside(_label(node)):
+        with self.facts.breadth.called(node, function), self._inside(_label(node)):
             self._look(function)
-        self.facts.breadth.given = None
-        if any(self._is_unfit(inner) for inner in function.nodes):
-            self.calls.unfit.add(key_of(node))
+        self.calls.heed(node, function, self.facts)
         for tensor, inner_tensor in zip(node.outputs, function.outputs, strict=False):
             tensor.fact = self.facts.of(inner_tensor)
-
-    def _is_unfit(self, node: gs.Node) -> bool:
-        """Whether an operator of ONNX has operands here of types that it does not take."""
-        if (node.domain or "") not in (*STANDARD, opsets.LEGACY):
-            return False
-        kinds = tuple(0 if t.is_empty() else self.facts.of(t).dtype for t in node.inputs)
-        return not fits(node.op, self.facts.opset, kinds)
 
 
 def _label(node: gs.Node) -> str:

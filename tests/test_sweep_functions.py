@@ -149,3 +149,22 @@ def test_a_function_that_one_call_gives_what_an_operator_in_it_does_not_take_is_
     assert ops(result.graph).count("Floor") == 1
     found = Session(result).run({"x": F32([0.5, -1.5]), "i": np.int64([3, -4])})
     assert (found["y"].tolist(), found["z"].tolist()) == ([1, -1], [3, -4])
+
+
+def test_what_a_call_gives_reaches_the_functions_that_its_function_calls() -> None:
+    proto = parse(
+        """
+        g (float[n,8] x) => (int64[n] y) { t = my.outer <dim = -1> (x) y = my.down (t) }
+        <domain: "my", opset_import: ["": 17, "my": 1]>
+        outer <dim> (x) => (o) { o = my.inner <axis: int = @dim> (x) }
+        <domain: "my", opset_import: ["": 17]>
+        inner <axis> (x) => (o) { o = ArgMax <axis: int = @axis, keepdims = 0> (x) }
+        <domain: "my", opset_import: ["": 17]>
+        down (a) => (o) { m = Neg (a) f = Floor (m) o = Neg (f) }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, "operand-types")
+    assert result.report.fired.total() == 1
+    x = np.random.default_rng(0).normal(size=(5, 8)).astype(F32)
+    assert (Session(result.model.to_proto()).run({"x": x})["y"] == x.argmax(1)).all()

@@ -8,14 +8,18 @@ from graphlib import TopologicalSorter
 
 import onnx_graphsurgeon as gs
 
+from surgeon import opsets
 from surgeon.copies import Copier
+from surgeon.facts import Facts
 from surgeon.links import bodies, toposort
 from surgeon.model import Model
 from surgeon.rewrite import Surgery
+from surgeon.standard import STANDARD, fits
 
 Key = tuple[str, str, str]  # domain, name, and which of several of one name
 
 MOST_NODES = 10_000  # of all the copies of a function, where they are more than the calls are
+_DOMAINS = (*STANDARD, opsets.LEGACY)
 _RUNTIMES = ("ai.onnx", "com.microsoft")  # what is of these may have a kernel of its own
 _TORCHLIB = ("pkg.onnxscript.torch_lib", "pkg.torch.onnx")  # how exporters spell operators
 
@@ -84,6 +88,14 @@ class Calls:
     def function(self, node: gs.Node) -> gs.Function | None:
         """What a node calls; None where that is no function of this model and opset."""
         return self.functions.get(key_of(node)) if self.functions else None
+
+    def heed(self, node: gs.Node, function: gs.Function, facts: Facts) -> None:
+        """Mark the function where a call, whose facts its values have now, is unfit for it."""
+        for inner in function.nodes:
+            if (inner.domain or "") in _DOMAINS:
+                kinds = (0 if t.is_empty() else facts.of(t).dtype for t in inner.inputs)
+                if not fits(inner.op, facts.opset, tuple(kinds)):
+                    self.unfit.add(key_of(node))
 
     def inline(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
         """The nodes in the place of a call, producers first; None where it stays.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import onnx
 import onnx.shape_inference
@@ -17,6 +18,7 @@ from surgeon.model import Model
 from surgeon.nested import every_node
 from surgeon.standard import STANDARD
 
+_NOT_KNOWN = onnx.AttributeProto()  # what the caller of a function gives, outside of calls
 _LARGEST_HINT = 1024  # elements of an operand that inference may want to see
 _OF_AS_MANY_AXES = {"Reshape": 1, "Expand": 1, "ConstantOfShape": 0}  # as this operand is long
 
@@ -28,9 +30,6 @@ class Breadth:
         model: Gives the operator sets.
         new_dim: Gives the dimension of a value's axis of which nothing is known.
 
-    Attributes:
-        given: What the call that is looked at gives for attributes that its function's nodes leave
-            to it, by name; None outside of calls.
     """
 
     def __init__(self, model: Model, new_dim: Callable[[str, int], Dim]) -> None:
@@ -38,7 +37,7 @@ class Breadth:
         self.imports = [
             entry for entry in model.proto.opset_import if entry.domain in STANDARD
         ] or [onnx.helper.make_opsetid("", model.opset)]
-        self.given: Mapping[str, onnx.AttributeProto] | None = None
+        self._given: Mapping[str, onnx.AttributeProto] | None = None
         self._names: dict[Dim, str] = {}
         self._dims: dict[str, Dim] = {}
 
@@ -87,21 +86,39 @@ class Breadth:
         }
 
     def _as_called(self, proto: onnx.NodeProto | None) -> onnx.NodeProto | None:
-        """A node with what its function's caller gives; None where that is more than one."""
+        """A node with the attributes that its function's caller gives; None where nobody says."""
         if proto is None or not any(each.ref_attr_name for each in proto.attribute):
             return proto
-        if self.given is None:
-            return None
         made = onnx.NodeProto()
         made.CopyFrom(proto)
         del made.attribute[:]
         for each in proto.attribute:
-            if not each.ref_attr_name:
-                made.attribute.append(each)
-            elif each.ref_attr_name in self.given:
-                made.attribute.append(self.given[each.ref_attr_name])
+            said = self._said(each)
+            if said is _NOT_KNOWN:
+                return None
+            if said is not None:
+                made.attribute.append(said)
                 made.attribute[-1].name = each.name
         return made
+
+    def _said(self, attribute: onnx.AttributeProto) -> onnx.AttributeProto | None:
+        """What an attribute says in this call; None where the caller leaves it out."""
+        name = attribute.ref_attr_name
+        if not name:
+            return attribute
+        return _NOT_KNOWN if self._given is None else self._given.get(name)
+
+    @contextmanager
+    def called(self, node: gs.Node, function: gs.Function) -> Iterator[None]:
+        """Take what a call gives for the attributes that its function's nodes leave to it."""
+        outer = self._given
+        said = (*function.origin.attribute_proto, *node.origin.attribute)
+        found = ((each.name, self._said(each)) for each in said)
+        self._given = {name: value for name, value in found if value is not None}
+        try:
+            yield
+        finally:
+            self._given = outer
 
     def infer_by_function(
         self, node: gs.Node, function: onnx.FunctionProto, fact_of: Callable[[gs.Tensor], Fact]
