@@ -101,7 +101,7 @@ _HELD: Mapping[str, str] = {
         "shift_into_norm squares_as_rms_norm summed_squares_as_layer_norm"
     ),
     "numbers": "numbers_as_lists",
-    "one_axis": "list_as_parts sum_along_one_axis",
+    "one_axis": "list_as_parts steps_as_views sum_along_one_axis",
     "one_line": "pool_of_plane windows_of_line",
     "operands": (
         "attributes_as_inputs axes_from_front dynamic_slice expand_but_kept gather_of_places "
