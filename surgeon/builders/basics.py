@@ -15,6 +15,8 @@ from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _FIRST_BOUNDS_OF_INTEGERS = 12  # the opset
+_MATRIX = 2  # the rank
+_LARGEST_SUM = 1 << 22  # products of elements that are added up
 
 
 def clip_as_bounds(draft: Draft, match: Match) -> gs.Tensor:
@@ -121,3 +123,18 @@ def quotient_as_product(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("a reciprocal is beyond the range of its type")
     made: gs.Tensor = c.op("Mul", x, draft.constant(reciprocal, "reciprocal"))
     return made
+
+
+def whole_product_as_sum(draft: Draft, match: Match) -> gs.Tensor:
+    """A MatMul of whole numbers as the sum of the products of their elements."""
+    c, node = Bench(draft), match.root
+    a, b = node.inputs
+    ranks = c.rank(a), c.rank(b)
+    if min(ranks) < _MATRIX:
+        raise Refused("an operand is no matrix")
+    known = [n for n in (*c.sizes(a), c.size(b, ranks[1] - 1)) if isinstance(n, int)]
+    if np.prod(known) > _LARGEST_SUM:
+        raise Refused("its products would be very many")
+    terms = c.op("Mul", c.unsqueeze(a, [ranks[0]]), c.unsqueeze(b, [ranks[1] - 2]))
+    total: gs.Tensor = c.op("ReduceSum", terms, c.ints([max(ranks) - 1], "axes"), keepdims=0)
+    return total

@@ -1,4 +1,4 @@
-"""What goes along lines, as what goes over planes of one row."""
+"""What goes along lines as what goes over planes of one row, and volumes as planes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _LINES = 3  # the rank of lines: batch, channels, length
+_VOLUMES = 5
 _ROW = 2  # where the new axis is put
 _OF_ROW = {"kernel_shape": 1, "strides": 1, "dilations": 1, "output_padding": 0}
 _MODES = ("nearest", "linear")
@@ -91,3 +92,37 @@ def _keeps_others(draft: Draft, x: gs.Tensor, numbers: np.ndarray[Any, Any]) -> 
     shape = draft.facts.of(x).shape or ()
     told = zip(shape[:_ROW], numbers[:_ROW].tolist(), strict=False)
     return all(not isinstance(size, int) or size == wanted for size, wanted in told)
+
+
+def volume_pool_as_planes(draft: Draft, match: Match) -> gs.Tensor:
+    """A MaxPool of volumes, as one of their planes and one along their depth."""
+    c, node = Bench(draft), match.root
+    x, attributes = node.inputs[0], dict(node.attrs)
+    if c.rank(x) != _VOLUMES:
+        raise Refused("it is not of volumes")
+    if any(output.name for output in node.outputs[1:]):
+        raise Refused("its places are read")
+    if attribute_of(node, "auto_pad") not in (None, "NOTSET"):
+        raise Refused("its pads are worked out of its lengths")
+    batch, channels, depth, *plane = c.sizes(x)
+    shape = draft.facts.of(node.outputs[0]).shape
+    lengths = [n for n in (shape or ())[2:] if isinstance(n, int)]
+    if len(lengths) != _VOLUMES - 2 or not all(isinstance(n, int) for n in (depth, *plane)):
+        raise Refused("a length is known at run time only")
+    planes = c.reshape(x, [batch, c.mul(channels, depth), *plane])
+    for axes, wanted in (
+        ((1, 2), [batch, channels, depth, c.mul(lengths[1], lengths[2])]),
+        ((0, None), [batch, channels, *lengths]),
+    ):
+        kept = {key: _along(axes, key, value) for key, value in attributes.items()}
+        planes = c.reshape(c.op("MaxPool", planes, **kept), wanted)
+    return planes
+
+
+def _along(axes: tuple[int, int | None], key: str, value: Any) -> Any:
+    """An attribute of a pool of volumes, as that of planes along these axes; None is a new one."""
+    if key == "pads" and value:
+        return [0 if axis is None else value[axis + end] for end in (0, 3) for axis in axes]
+    if key in _OF_ROW and value:
+        return [_OF_ROW[key] if axis is None else value[axis] for axis in axes]
+    return value

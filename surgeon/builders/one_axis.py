@@ -1,8 +1,9 @@
-"""What goes along one axis of known length, in forms that read no list: parts, and means."""
+"""What goes along one axis of known length, in forms of parts, means and views."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -10,6 +11,8 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders import parts
 from surgeon.builders.bench import Bench
+from surgeon.builders.chains import bounds_of
+from surgeon.facts.values import slice_bounds
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
@@ -93,3 +96,60 @@ def sum_along_one_axis(draft: Draft, match: Match) -> gs.Tensor:
     count = draft.constant(np.array(length, parts.numpy_dtype(draft, x)), "count")
     made: gs.Tensor = draft.op("Mul", mean, count)
     return made
+
+
+def steps_as_views(draft: Draft, match: Match) -> gs.Tensor:
+    """A Slice in steps as views: each element that counts begins a row."""
+    c, node = Bench(draft), match.root
+    x = node.inputs[0]
+    cuts = bounds_of(draft, node, parts.rank_of(draft, x))
+    if all(step == 1 for *_, step in cuts):
+        raise Refused("it takes no steps")
+    sizes = list(c.sizes(x))
+    whole, stepped = [], []
+    for start, end, axis, step in cuts:
+        length = sizes[axis]
+        if step < 1 or not all(isinstance(n, int) for n in sizes[axis:]):
+            raise Refused("it goes from behind, or a length is known at run time only")
+        assert isinstance(length, int)
+        first, last = slice_bounds(start, end, step, length)
+        kept = -(-(last - first) // step)
+        rows = first // step + kept
+        if kept < 1 or rows * step - length > length:
+            raise Refused("nothing is left of it, or its steps are longer than what is there")
+        if step > 1:
+            stepped.append((axis, step, first, rows))
+            first, last = 0, min(rows * step, length)
+        if last - first < length:
+            whole.append((first, last, axis))
+            sizes[axis] = last - first
+    x = _cut(c, x, whole) if whole else x
+    for axis, step, first, rows in stepped:
+        x = _one_in(c, x, sizes, axis, (step, first, rows))
+    return x
+
+
+def _cut(c: Bench, x: gs.Tensor, cuts: Sequence[tuple[int, int, int]]) -> gs.Tensor:
+    """One Slice of several axes: first and last of each."""
+    lists = zip(("starts", "ends", "axes"), zip(*cuts, strict=True), strict=True)
+    made: gs.Tensor = c.op("Slice", x, *(c.ints(numbers, name) for name, numbers in lists))
+    return made
+
+
+def _one_in(
+    c: Bench, x: gs.Tensor, sizes: list[Any], axis: int, picked: tuple[int, int, int]
+) -> gs.Tensor:
+    """One of every `step` elements of an axis, from the first on up to the last of so many rows."""
+    step, first, rows = picked
+    front, behind = sizes[:axis], sizes[axis + 1 :]
+    row = int(np.prod(behind, dtype=np.int64))
+    missing = rows * step - sizes[axis]
+    if missing:  # any elements will do: those in front are there
+        x = c.concat([x, c.slice(x, axis, 0, missing)], axis)
+    place, leading = first % step * row, first // step
+    cuts = [(place, place + row, axis + 1)]
+    if leading:
+        cuts.insert(0, (leading, rows, axis))
+    x = _cut(c, c.reshape(x, [*front, rows, step * row]), cuts)
+    sizes[axis] = rows - leading
+    return c.reshape(x, sizes)

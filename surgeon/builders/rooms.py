@@ -14,7 +14,7 @@ _HELD: Mapping[str, str] = {
     "averages": "average_pool_as_conv sum_as_product",
     "basics": (
         "clip_as_bounds depth_to_space_as_views gemm_as_product global_pool_as_reduction "
-        "ones_as_reshape quotient_as_product small_power_as_products"
+        "ones_as_reshape quotient_as_product small_power_as_products whole_product_as_sum"
     ),
     "batch_norm": (
         "batch_norm_before_linear batch_norm_into_conv batch_norm_into_matmul "
@@ -76,7 +76,7 @@ _HELD: Mapping[str, str] = {
     ),
     "leading": "constant_without_leading",
     "lengths": "shape_of_source",
-    "levelled": "lines_as_planes resized_lines_as_planes",
+    "levelled": "lines_as_planes resized_lines_as_planes volume_pool_as_planes",
     "linear": ("gemm_of_rows gemm_onto_gemm matmul_as_gemm shift_into_linear transposed_into_gemm"),
     "linear_attention": "linear_attention_in_turns",
     "lists": (
@@ -101,7 +101,7 @@ _HELD: Mapping[str, str] = {
         "shift_into_norm squares_as_rms_norm summed_squares_as_layer_norm"
     ),
     "numbers": "numbers_as_lists",
-    "one_axis": "list_as_parts sum_along_one_axis",
+    "one_axis": "list_as_parts steps_as_views sum_along_one_axis",
     "one_line": "pool_of_plane windows_of_line",
     "operands": (
         "attributes_as_inputs axes_from_front dynamic_slice expand_but_kept gather_of_places "
