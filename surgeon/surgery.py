@@ -19,6 +19,7 @@ from surgeon.choices import (
     check_data,
     check_integer,
     check_options,
+    check_reference,
     check_unasked,
     plain_shapes,
     several,
@@ -165,6 +166,7 @@ def apply(
     keep = several(keep)
     check_options(require, allow)
     check_data(data)
+    check_reference(reference)
     if not verify:
         pieces = () if checked else (reference, inputs, data, keep_evidence)
         check_unasked(require == REQUIRED[1], save_partial, *pieces)

@@ -26,9 +26,11 @@ from surgeon.batch.sources import Source, find
 from surgeon.batch.state import State
 from surgeon.choices import (
     REQUIRED,
+    check_by_name,
     check_choice,
     check_integer,
     check_options,
+    check_reference,
     check_unasked,
     plain_shapes,
     several,
@@ -188,6 +190,9 @@ def batch(
     check_options(require, allow)
     check_integer("memory", memory)
     check_integer("jobs", jobs)
+    check_integer("opset", opset)
+    check_by_name(values=values)
+    check_reference(reference)
     if not verify:
         check_unasked(require == REQUIRED[1], reference)
     wanted = None if target is None else runtime(target)
