@@ -36,6 +36,7 @@ from surgeon.planning import Plan
 from surgeon.report import Change, Report
 from surgeon.steps.asread import Handed
 from surgeon.tally import is_rid_of_foreign, made_nowhere, operators, unrelated
+from surgeon.targets.own import plain_target
 from surgeon.values import with_values
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def apply(
     save_partial: bool = False,
     strict: bool = False,
     opset: int | None = None,
-    target: str | None = None,
+    target: str | Path | None = None,
     metadata: Mapping[str, str | None] | None = None,
     rename: Mapping[str, str] | None = None,
     date: str | None = None,
@@ -171,6 +172,7 @@ def apply(
         pieces = () if checked else (reference, inputs, data, keep_evidence)
         check_unasked(require == REQUIRED[1], save_partial, *pieces)
     check_integer("opset", opset)
+    target = plain_target(target)
     check_by_name(values=values, inputs=inputs, metadata=metadata, rename=rename)
     shape = plain_shapes(shape)
     if keep_evidence is not None:

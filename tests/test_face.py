@@ -177,3 +177,28 @@ def test_texts_may_come_from_a_generator_and_no_number_stands_for_them(net: Path
     for options in ({"allow": None}, {"assume": 5}, {"opset": True}, {"reference": 5}):
         with pytest.raises(RecipeError):
             surgeon.apply(net, "clean", **options)  # type: ignore[arg-type]
+
+
+def test_a_target_may_be_a_path_and_is_no_number(net: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("operators: [Neg]\n")
+    assert surgeon.inspect(net, target=own).fit == surgeon.inspect(net, target=str(own)).fit
+    assert surgeon.apply(net, target=own).report.status
+    with pytest.raises(RecipeError, match="`target` is a `int`, and no name or path"):
+        surgeon.apply(net, target=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"seeds": ()}, "`()` is no list of seeds"),
+        ({"inputs": {"x": [1.0]}}, "how input `x` is drawn is a `list`, and no text"),
+        ({"allow_approximate": "1"}, "'1' is no error that can be allowed"),
+        ({"reference": 3}, "`reference` is a `int`"),
+    ],
+)
+def test_a_comparison_is_asked_for_in_words_that_there_are(
+    options: dict[str, Any], what: str, net: Path
+) -> None:
+    with pytest.raises(RecipeError, match=re.escape(what)):
+        surgeon.verify(net, net, **options)

@@ -39,7 +39,7 @@ from surgeon.errors import OutputError, RecipeError
 from surgeon.opening import fewer
 from surgeon.recipe import Recipe
 from surgeon.targets import target as runtime
-from surgeon.targets.own import is_own
+from surgeon.targets.own import is_own, plain_target
 from surgeon.workers import Worker
 
 TIMEOUT = 600.0  # seconds for one file
@@ -131,7 +131,7 @@ def batch(
     keep_overridable: bool = False,
     strict: bool = False,
     opset: int | None = None,
-    target: str | None = None,
+    target: str | os.PathLike[str] | None = None,
 ) -> Run:
     """Repair many files, each in a worker process of its own time and memory.
 
@@ -195,6 +195,7 @@ def batch(
     check_reference(reference)
     if not verify:
         check_unasked(require == REQUIRED[1], reference)
+    target = plain_target(target)
     wanted = None if target is None else runtime(target)
     if target is not None and is_own(target):
         target = os.path.abspath(target)
