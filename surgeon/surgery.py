@@ -272,6 +272,10 @@ def apply(
         from surgeon.refusing import refuse_left_out
 
         refuse_left_out(report, work.model, None if reached else opset, work.notes.in_the_way)
+    if opset is not None and not reached:
+        from surgeon.refusing import refuse_other_opset
+
+        refuse_other_opset(report, work.model, opset, plan.asked)
     options = {"target": target, "opset": opset, "without": ", ".join(without) or None}
     options |= {"keep": ", ".join(keep) or None, "metadata": ", ".join(metadata or ()) or None}
     options["rename"] = ", ".join(f"{old}={new}" for old, new in (rename or {}).items()) or None
