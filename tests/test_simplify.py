@@ -130,3 +130,17 @@ def test_weights_of_a_body_may_lie_outside_and_what_is_said_of_nodes_stays(tmp_p
     assert after.graph.node[0].metadata_props[0].value == "node"
     feeds: dict[str, Any] = {"c": np.array(True), "x": np.zeros(3, np.float32)}
     np.testing.assert_array_equal(Session(after).run(feeds)["y"], [1, 2, 3])
+
+
+@pytest.mark.slow
+def test_what_another_domain_calls_as_onnx_does_stays() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17, "my": 1]>
+        g (float[2,3] x) => (float[2,3] y) {
+            a = my.Identity (x)  b = my.Relu (a)  c = Identity (b)  y = Relu (c)
+        }
+        <domain: "my", opset_import: ["": 17]> Relu (x) => (y) { y = Neg (x) }""")
+    after = simplify(model)
+    assert [(node.domain, node.op_type) for node in after.graph.node] == [
+        *(("my", "Identity"), ("my", "Relu"), ("", "Relu")),
+    ]
+    assert [function.name for function in after.functions] == ["Relu"]

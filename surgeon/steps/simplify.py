@@ -5,6 +5,8 @@ onnxsim takes seconds to import and is native code: it runs in a subprocess, nev
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,13 @@ from surgeon.errors import ForeignError, VerifyError
 from surgeon.external import LARGEST, bytes_outside, external_tensors, with_data
 from surgeon.isolation import cell
 from surgeon.nested import every_node
+from surgeon.standard import STANDARD
 from surgeon.workers import Worker
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 TOOLS = ("onnxsim",)
 _TASK = "surgeon.steps.simplify:run_onnxsim"
+_ASIDE = "surgeon_aside_"  # begins the name of what is called as an operator of ONNX's own
 TIMEOUT = 1800.0  # seconds; onnxsim takes about a minute for 100,000 nodes
 
 
@@ -52,13 +56,14 @@ def simplify(
     here = cell()
     timeout, memory = (TIMEOUT, None) if here is None else (here.timeout, here.memory)
     freed = model if kept else _with_free_constants(model)
+    plain, aside = _with_names_apart(freed)
     initializers = {tensor.name for tensor in freed.graph.initializer}
     overridable = any(value.name in initializers for value in freed.graph.input)
     try:
         with Worker() as worker:
             simplified: onnx.ModelProto = worker.call(
                 _TASK,
-                _whole(freed, folder, step),
+                _whole(plain, folder, step),
                 overridable,
                 timeout=timeout,
                 memory=memory,
@@ -72,8 +77,51 @@ def simplify(
             where=step,
             mend="Leave the step out, or repair first what it complains about.",
         ) from None
+    _call(simplified, {name: old for old, name in aside.items()})
     held = _held(freed, simplified, step)
     return held if freed is model else _listed(model, held)
+
+
+def _with_names_apart(
+    model: onnx.ModelProto,
+) -> tuple[onnx.ModelProto, dict[tuple[str, str], tuple[str, str]]]:
+    """The model without operators of other domains that are called as one of ONNX's own is.
+
+    onnxsim does not look at domains, and takes `my.Identity` out.
+
+    Returns:
+        The model, or a copy; and what these are called in it, by domain and name.
+    """
+    called = [(node.domain, node.op_type) for node in _nodes(model)]
+    called += [(function.domain, function.name) for function in model.functions]
+    alike = [key for key in called if key[0] not in STANDARD and key[1] in _own_names()]
+    aside = {key: (key[0], f"{_ASIDE}{key[1]}") for key in alike}
+    if aside:
+        copy = onnx.ModelProto()
+        copy.CopyFrom(model)
+        model = copy
+        _call(model, aside)
+    return model, aside
+
+
+def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    for top in (model.graph, *model.functions):
+        yield from every_node(top.node)
+
+
+def _call(model: onnx.ModelProto, names: Mapping[tuple[str, str], tuple[str, str]]) -> None:
+    """Call operators, and functions, otherwise, in place."""
+    for node in _nodes(model) if names else ():
+        _, node.op_type = names.get((node.domain, node.op_type), (node.domain, node.op_type))
+    for function in model.functions if names else ():
+        key = (function.domain, function.name)
+        _, function.name = names.get(key, key)
+
+
+@cache
+def _own_names() -> frozenset[str]:
+    """The operators of ONNX's own, of any version."""
+    return frozenset(s.name for s in onnx.defs.get_all_schemas() if s.domain in STANDARD)
 
 
 def _with_free_constants(model: onnx.ModelProto) -> onnx.ModelProto:
