@@ -669,3 +669,16 @@ def test_integers_and_floats_of_an_einsum_are_floats() -> None:
         'g (int64[N] i, float[3] f) => (float[N,3] y) { y = Einsum <equation = "i,j->ij"> (i, f) }'
     )
     assert surgeon.apply(parse(text, opset=14), "operand-types").report.status == "equivalent"
+
+
+def test_attributes_of_functions_that_say_no_kind_are_given_by_the_caller() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 17, "l": 1]>
+        g (float[2,3] x) => (float[2,3] y) { a = l.F <k = 2.0> (x)  y = l.F (a) }
+        <domain: "l", opset_import: ["": 17]> F <k: float = 3.0> (x) => (y) {
+            c = Constant <value_float = @k> ()  y = Mul (x, c)
+        }""")
+    assert model.functions[0].node[0].attribute[0].type == onnx.AttributeProto.UNDEFINED
+    result = surgeon.apply(model, "clean", opset=11)
+    assert result.report.status == "equivalent"
+    x = np.ones((2, 3), F32)
+    np.testing.assert_allclose(Session(result.model.to_proto()).run({"x": x})["y"], 6 * x)
