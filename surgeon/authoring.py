@@ -15,7 +15,6 @@ from surgeon.expressions import Expression
 from surgeon.match import Match
 from surgeon.notation import check_operators, labels_of, parse_pattern
 from surgeon.recipe import HeaderStep, NamesStep, Recipe, Rule, RulesStep
-from surgeon.recipe.reading import check_names, names_bound
 from surgeon.rewrite import Draft
 from surgeon.standard import newest_opset
 from surgeon.steps.irversion import ir_version_of
@@ -75,6 +74,7 @@ def rule(
             mend='Give a number above 0, of `exact="approximate"`.',
         )
     conditions = several(where)
+    from surgeon.recipe.reading import check_names, names_bound  # brings pydantic
 
     def decorate(function: Builder) -> Rule:
         location, called = _place_of(function)
