@@ -202,3 +202,15 @@ def test_a_comparison_is_asked_for_in_words_that_there_are(
 ) -> None:
     with pytest.raises(RecipeError, match=re.escape(what)):
         surgeon.verify(net, net, **options)
+
+
+def test_a_check_may_be_asked_once_at_the_least_and_its_data_be_one_path(
+    net: Path, tmp_path: Path
+) -> None:
+    for most in (0, "3", True):
+        with pytest.raises(RecipeError, match="most"):
+            surgeon.reduce(net, lambda path: True, most=most)  # type: ignore[arg-type]
+        with pytest.raises(RecipeError, match="most"):
+            surgeon.adapt(net, lambda path: True, most=most)  # type: ignore[arg-type]
+    with pytest.raises(RecipeError, match=r"nothing\.npz"):
+        surgeon.reduce(net, lambda path: True, data=str(tmp_path / "nothing.npz"))
