@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from surgeon.reducing import reduce as reduce
     from surgeon.render.shown import shown as shown
     from surgeon.report import Report as Report
+    from surgeon.rewrite import Refused as Refused
     from surgeon.surgery import Result as Result
     from surgeon.surgery import apply as apply
     from surgeon.verify import Verdict as Verdict
@@ -56,6 +57,7 @@ _HOMES = {
     "OutputError": "surgeon.errors",
     "Recipe": "surgeon.recipe",
     "RecipeError": "surgeon.errors",
+    "Refused": "surgeon.rewrite",
     "Report": "surgeon.report",
     "Result": "surgeon.surgery",
     "Rule": "surgeon.recipe",
@@ -88,6 +90,7 @@ __all__ = [
     "OutputError",
     "Recipe",
     "RecipeError",
+    "Refused",
     "Report",
     "Result",
     "Rule",

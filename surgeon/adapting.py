@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from surgeon.choices import check_data, check_function, several
+from surgeon.choices import Data, check_data, check_function, several
 from surgeon.errors import SurgeonError, UnfitError, few
 from surgeon.model import Model, ModelLike
 from surgeon.nested import every_node
@@ -71,7 +71,7 @@ def adapt(
     passes: Callable[[Path], bool],
     *recipes: RecipeLike,
     failing: Callable[[], Callable[[Path], bool]] | None = None,
-    feeds: Sequence[str | Path] | None = None,
+    feeds: Data | None = None,
     most: int = MOST,
     progress: Callable[[str], None] | None = None,
     allow: str | Sequence[str] = (),
@@ -125,7 +125,7 @@ class _Search:
         begun: list[Recipe],
         passes: Ask,
         failing: Callable[[], Ask],
-        feeds: Sequence[str | Path] | None,
+        feeds: Data | None,
         runs: Runs,
         options: Mapping[str, Any],
     ) -> None:

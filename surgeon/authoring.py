@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx
 
-from surgeon.choices import check_metadata
+from surgeon.choices import check_metadata, several
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import Expression
 from surgeon.match import Match
@@ -39,7 +39,7 @@ def rule(
 
     The function gets the draft to add nodes to (`op`, `constant`) and the match (`values` by the
     pattern's names), and gives the tensor that takes the place of the root's output, or a tuple of
-    them. It raises `Refused` with the reason where it cannot.
+    them. It raises `surgeon.Refused` with the reason where it cannot.
 
     Args:
         match: The pattern, as after `match:` in a recipe.
@@ -52,37 +52,75 @@ def rule(
         bound: For `approximate`: the error it may make, relative to the spread of what it replaces.
 
     Raises:
-        RecipeError: The pattern or a condition is wrong; names the place in the source file.
+        RecipeError: The pattern, a condition or an option is wrong; names the place in the source
+            file.
     """
+    if not isinstance(match, str):
+        raise RecipeError(
+            f"`match` is a `{type(match).__name__}`, and no text",
+            where="rule",
+            mend='Write `@surgeon.rule(match="y = Relu (x)")` above the function.',
+        )
     if exact not in EXACTNESS:
         raise RecipeError(
             f"`exact` is one of {', '.join(EXACTNESS)}, not `{exact}`",
             where="rule",
             mend="Say how exact the replacement is.",
         )
+    if bound is not None and not (exact == "approximate" and bound > 0):
+        raise RecipeError(
+            f"`bound` is {bound} of a rule that is `{exact}`",
+            where="rule",
+            mend='Give a number above 0, of `exact="approximate"`.',
+        )
+    conditions = several(where)
+    from surgeon.recipe.reading import check_names, names_bound  # brings pydantic
 
     def decorate(function: Builder) -> Rule:
-        code = inspect.unwrap(function).__code__
-        location = Location(code.co_filename, code.co_firstlineno)
+        location, called = _place_of(function)
         pattern = parse_pattern(match, location)
         check_operators(pattern, custom=frozenset({*custom, *_own(pattern)}))
         named = [f"{y}.node == {label!r}" for y, label, _ in labels_of(match, location)]
+        asked = [Expression.parse(text, location) for text in (*named, *conditions)]
+        for expression in asked:
+            check_names(expression, names_bound(pattern))
         doc = inspect.getdoc(function) or ""
         return Rule(
-            id=id or function.__name__.replace("_", "-"),
+            id=id or called.replace("_", "-"),
             why=why or doc.partition("\n")[0],
             exact=exact,
             contract=contract,
             match=pattern,
-            where=tuple(Expression.parse(text, location) for text in (*named, *where)),
+            where=tuple(asked),
             let=(),
             replace=function,
-            recipe=function.__module__,
+            recipe=getattr(function, "__module__", None) or "python",
             location=location,
             bound=bound,
         )
 
     return decorate
+
+
+def _place_of(function: Builder) -> tuple[Location, str]:
+    """Where a function is written, and what it is called; of an object that is called, its class.
+
+    Raises:
+        RecipeError: It is none.
+    """
+    if not callable(function):
+        raise RecipeError(
+            f"`{type(function).__name__}` is no function",
+            where="rule",
+            mend="Put `@surgeon.rule(...)` above the function that builds the replacement.",
+        )
+    plain: Any = inspect.unwrap(function)
+    plain = getattr(plain, "func", plain)  # of `functools.partial`
+    if not hasattr(plain, "__code__"):
+        plain = plain if hasattr(plain, "__name__") else type(plain)
+    code = getattr(plain, "__code__", None) or getattr(plain.__call__, "__code__", None)
+    called = str(plain.__name__)
+    return (Location(code.co_filename, code.co_firstlineno) if code else Location(called)), called
 
 
 def recipe_of(*rules: Rule) -> Recipe:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -63,7 +63,7 @@ def check_integer(option: str, given: object) -> None:
     Raises:
         RecipeError: It is something else, a text say.
     """
-    if not isinstance(given, Integral | None):
+    if not isinstance(given, Integral | None) or isinstance(given, bool):
         raise RecipeError(
             f"`{option}` is a `{type(given).__name__}`, and no integer",
             where=option,
@@ -71,7 +71,7 @@ def check_integer(option: str, given: object) -> None:
         )
 
 
-def several(given: str | Sequence[str]) -> Sequence[str]:
+def several(given: str | Iterable[str]) -> Sequence[str]:
     """What takes several texts, of which one may stand by itself.
 
     Raises:
@@ -79,11 +79,12 @@ def several(given: str | Sequence[str]) -> Sequence[str]:
     """
     if isinstance(given, str):
         return [given]
-    for each in given:
+    texts = list(given) if isinstance(given, Iterable) else [given]  # those of a generator, once
+    for each in texts:
         if not isinstance(each, str):
             what = f"`{each!r}` stands where a text is wanted"
-            raise RecipeError(what, where="apply", mend='Give texts, as in `["clean"]`.')
-    return given
+            raise RecipeError(what, where="options", mend='Give texts, as in `["clean"]`.')
+    return texts
 
 
 def check_by_name(**given: object) -> None:
@@ -156,6 +157,22 @@ def check_data(data: object, option: str = "data") -> None:
                 where=option,
                 mend='Save arrays by input name, `numpy.savez("x.npz", **arrays)`, and give the '
                 "path of that file, or a list of such.",
+            )
+
+
+def check_reference(given: object) -> None:
+    """See that what stands for the original is a word or paths.
+
+    Raises:
+        RecipeError: It is something else.
+    """
+    listed = given if isinstance(given, list | tuple) else [given]
+    for each in listed if given is not None else ():
+        if not isinstance(each, str | os.PathLike):
+            raise RecipeError(
+                f"`reference` is a `{type(each).__name__}`, and no word or path",
+                where="reference",
+                mend="Give `witness`, say, or the path of an .npz file of recorded runs.",
             )
 
 

@@ -152,6 +152,8 @@ class Firing:
             there = [name for name in names[: len(match.root.outputs)] if name]
             # of a node with fewer outputs than the pattern names, these are enough
             wanted = there if len(results) == len(there) else named
+            if len(results) != len(wanted):
+                raise TypeError(f"it gave {len(results)} tensors for {len(wanted)} outputs")
             found = dict(zip(wanted, results, strict=True))
         pairs: Pairs = []
         taken: set[int] = set()
@@ -203,8 +205,8 @@ def _of_function(function: Callable[[Draft, Match], Any], draft: Draft, match: M
     """What a rule's function in Python gives: a tensor, or several.
 
     Raises:
-        TypeError, LookupError: It gives something else, or makes a node of no operator or
-            with no attribute of it.
+        TypeError, ValueError, LookupError: It gives something else, reads what it replaces, or
+            makes a node of no operator or with no attribute of it.
     """
     try:
         result = function(draft, match)
@@ -215,6 +217,10 @@ def _of_function(function: Callable[[Draft, Match], Any], draft: Draft, match: M
     for each in result if isinstance(result, tuple) else (result,):
         if not isinstance(each, gs.Tensor):
             raise TypeError(f"its function gave {type(each).__name__}, not a tensor that `op` made")
+    given = result if isinstance(result, tuple) else (result,)
+    replaced = {id(tensor) for tensor in match.root.outputs}
+    if any(id(t) in replaced for t in (*given, *(t for n in draft.nodes for t in n.inputs))):
+        raise ValueError("what its function gives is made of the value that it replaces")
     return result
 
 

@@ -187,8 +187,8 @@ def _attributes(protos: Sequence[AttributeProto]) -> dict[str, Any]:
     for proto in protos:
         kind = proto.type
         if proto.ref_attr_name:
-            if kind in _READ:
-                type_ = convert_from_onnx_attr_type(kind)
+            if kind in _READ or kind == AttributeProto.UNDEFINED:  # as texts of functions have it
+                type_ = convert_from_onnx_attr_type(kind) if kind in _READ else None
                 values[proto.name] = gs.Node.AttributeRef(proto.ref_attr_name, type_)
         elif kind in _READ:
             values[proto.name] = _READ[kind](proto)

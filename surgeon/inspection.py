@@ -213,7 +213,7 @@ def with_load(found: Inspection, *, timeout: float = TIMEOUT) -> Inspection:
 _UNSAVED = Path("model.onnx")  # for commands
 
 
-def inspect(model: ModelLike, *, target: str | None = None) -> Inspection:
+def inspect(model: ModelLike, *, target: str | Path | None = None) -> Inspection:
     """Look at a model; external data is counted, not read, and nothing is run.
 
     Args:

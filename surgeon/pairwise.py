@@ -10,7 +10,14 @@ from typing import Any
 import onnx
 
 from surgeon.assumptions import parse_assumptions
-from surgeon.choices import Data, Reference, check_by_name, plain_shapes, several
+from surgeon.choices import (
+    Data,
+    Reference,
+    check_by_name,
+    check_reference,
+    plain_shapes,
+    several,
+)
 from surgeon.comparing import Comparison
 from surgeon.extending import extended
 from surgeon.meanings import Meanings
@@ -31,7 +38,7 @@ def verify(
     assume: str | Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
     custom: Collection[str] = (),
-    functions: Sequence[str] = (),
+    functions: str | Sequence[str] = (),
     reference: Reference = None,
     seeds: Sequence[int] = (0, 1),
     inputs: Mapping[str, str] | None = None,
@@ -81,8 +88,10 @@ def verify(
         TimeUp, MemoryUp: The result does not load within what a worker is given.
     """
     check_by_name(values=values, inputs=inputs)
+    check_reference(reference)
+    custom = several(custom)
     plans = [as_recipe(recipe) for recipe in recipes]
-    functions = [*functions, *(text for plan in plans for text in plan.functions)]
+    functions = [*several(functions), *(text for plan in plans for text in plan.functions)]
     one, other = Model.of(original), Model.of(result)
     if any(plan.remakes for plan in plans):
         one, _ = extended(one, plans, ("contract",))

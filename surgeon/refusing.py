@@ -23,7 +23,8 @@ from surgeon.lost import (
     unwritten_values,
 )
 from surgeon.model import Model
-from surgeon.recipe.rules import ASKED
+from surgeon.recipe import Recipe
+from surgeon.recipe.rules import ASKED, LowerOpsetStep, RaiseOpsetStep
 from surgeon.report import WHOLE, Refusal, Report
 from surgeon.schemas.aliases import out_of_place
 from surgeon.spelling import is_foreign
@@ -149,6 +150,30 @@ def refuse_left_out(
         )
         error.report = report
         raise error
+
+
+def refuse_other_opset(report: Report, model: Model, opset: int, named: Sequence[Recipe]) -> None:
+    """Refuse a result of another opset than was asked for, though no step failed.
+
+    Args:
+        report: What was done.
+        model: The result.
+        opset: What was asked for.
+        named: The recipes that were named, which bring opsets of their own.
+
+    Raises:
+        VerifyError: Always.
+    """
+    steps = RaiseOpsetStep | LowerOpsetStep
+    bring = [r.name for r in named if any(isinstance(step, steps) for step in r.steps)]
+    why = f", which {few(bring)} brings" if bring else ""
+    error = VerifyError(
+        f"the result is of opset {model.opset}{why}, and {opset} was asked for",
+        where=report.source,
+        mend=f"Leave out `--opset {opset}`, or the recipe.",
+    )
+    error.report = report
+    raise error
 
 
 def refuse_emptied(model: Model, name: str) -> None:

@@ -19,6 +19,7 @@ from surgeon.choices import (
     check_data,
     check_integer,
     check_options,
+    check_reference,
     check_unasked,
     plain_shapes,
     several,
@@ -35,6 +36,7 @@ from surgeon.planning import Plan
 from surgeon.report import Change, Report
 from surgeon.steps.asread import Handed
 from surgeon.tally import is_rid_of_foreign, made_nowhere, operators, unrelated
+from surgeon.targets.own import plain_target
 from surgeon.values import with_values
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ def apply(
     save_partial: bool = False,
     strict: bool = False,
     opset: int | None = None,
-    target: str | None = None,
+    target: str | Path | None = None,
     metadata: Mapping[str, str | None] | None = None,
     rename: Mapping[str, str] | None = None,
     date: str | None = None,
@@ -165,10 +167,12 @@ def apply(
     keep = several(keep)
     check_options(require, allow)
     check_data(data)
+    check_reference(reference)
     if not verify:
         pieces = () if checked else (reference, inputs, data, keep_evidence)
         check_unasked(require == REQUIRED[1], save_partial, *pieces)
     check_integer("opset", opset)
+    target = plain_target(target)
     check_by_name(values=values, inputs=inputs, metadata=metadata, rename=rename)
     shape = plain_shapes(shape)
     if keep_evidence is not None:
@@ -268,6 +272,10 @@ def apply(
         from surgeon.refusing import refuse_left_out
 
         refuse_left_out(report, work.model, None if reached else opset, work.notes.in_the_way)
+    if opset is not None and not reached:
+        from surgeon.refusing import refuse_other_opset
+
+        refuse_other_opset(report, work.model, opset, plan.asked)
     options = {"target": target, "opset": opset, "without": ", ".join(without) or None}
     options |= {"keep": ", ".join(keep) or None, "metadata": ", ".join(metadata or ()) or None}
     options["rename"] = ", ".join(f"{old}={new}" for old, new in (rename or {}).items()) or None

@@ -107,7 +107,7 @@ CASES |= {
         for zeros in (True, False)
     },
     "experts of 4 bits with gates": few_bits(4, 16, fused=2, **SWIGLU),
-    "experts of 4 bits, halves": few_bits(4, 32, kind=np.float16),
+    "experts of 4 bits, halves": few_bits(4, 32, kind=np.float16, weights_prepacked=0),
     "experts of 4 bits, shares told": few_bits(4, shares=True),
     "experts of 4 bits, shares told, as they are": few_bits(
         4, shares=True, normalize_routing_weights=0

@@ -1,8 +1,10 @@
 """What `import surgeon` gives: the names that it promises, and no more."""
 
 import inspect
+import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -10,7 +12,7 @@ import pytest
 from command_files import net
 
 import surgeon
-from surgeon.errors import SurgeonError
+from surgeon.errors import RecipeError, SurgeonError
 
 __all__ = ["net"]  # a fixture of `command_files`
 
@@ -116,3 +118,99 @@ def test_a_rule_whose_function_gives_an_operator_an_attribute_of_no_opset_is_at_
     failure = surgeon.apply(net, misspelt).report.failures[0]
     assert "has no attribute `axi`" in failure
     assert "plugin" not in failure
+
+
+def test_a_rule_whose_function_reads_what_it_replaces_is_at_fault(net: Path) -> None:
+    @surgeon.rule("y = Neg (x)", exact="bit")
+    def itself(build: Any, match: Any) -> Any:
+        return match.values["y"]
+
+    @surgeon.rule("y = Neg (x)", exact="bit")
+    def of_itself(build: Any, match: Any) -> Any:
+        return build.op("Abs", match.values["y"])
+
+    for each in (itself, of_itself):
+        result = surgeon.apply(net, each, verify=False)
+        assert result.report.status == "unchanged"
+        assert "is made of the value that it replaces" in result.report.failures[0]
+
+
+def test_a_rule_whose_function_gives_too_many_tensors_is_at_fault(net: Path) -> None:
+    @surgeon.rule("y = Neg (x)", exact="bit")
+    def twice(build: Any, match: Any) -> Any:
+        return match.values["x"], match.values["x"]
+
+    assert "it gave 2 tensors for 1 outputs" in surgeon.apply(net, twice).report.failures[0]
+
+
+def test_a_rule_may_be_of_anything_that_can_be_called(net: Path) -> None:
+    def kept(reason: str, build: Any, match: Any) -> Any:
+        raise surgeon.Refused(reason)
+
+    class Kept:
+        def __call__(self, build: Any, match: Any) -> Any:
+            raise surgeon.Refused("not here")
+
+    for function in (partial(kept, "not here"), Kept()):
+        made = surgeon.rule("y = Neg (x)", exact="bit")(function)
+        assert surgeon.apply(net, made).report.misses[0].reason == "not here"
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"match": None}, "`match` is a `NoneType`, and no text"),
+        ({"where": ["z.rank == 2"]}, "unknown name `z`"),
+        ({"exact": "bit", "bound": 0.1}, "`bound` is 0.1 of a rule that is `bit`"),
+        ({"function": 3}, "`int` is no function"),
+    ],
+)
+def test_what_a_rule_says_is_read_where_it_is_written(options: dict[str, Any], what: str) -> None:
+    function = options.pop("function", lambda build, match: None)
+    with pytest.raises(RecipeError, match=re.escape(what)):
+        surgeon.rule(**{"match": "y = Neg (x)", **options})(function)
+
+
+def test_texts_may_come_from_a_generator_and_no_number_stands_for_them(net: Path) -> None:
+    result = surgeon.apply(net, "clean", keep=(name for name in ["Neg"]))
+    assert not result.model.changed
+    for options in ({"allow": None}, {"assume": 5}, {"opset": True}, {"reference": 5}):
+        with pytest.raises(RecipeError):
+            surgeon.apply(net, "clean", **options)  # type: ignore[arg-type]
+
+
+def test_a_target_may_be_a_path_and_is_no_number(net: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("operators: [Neg]\n")
+    assert surgeon.inspect(net, target=own).fit == surgeon.inspect(net, target=str(own)).fit
+    assert surgeon.apply(net, target=own).report.status
+    with pytest.raises(RecipeError, match="`target` is a `int`, and no name or path"):
+        surgeon.apply(net, target=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"seeds": ()}, "`()` is no list of seeds"),
+        ({"inputs": {"x": [1.0]}}, "how input `x` is drawn is a `list`, and no text"),
+        ({"allow_approximate": "1"}, "'1' is no error that can be allowed"),
+        ({"reference": 3}, "`reference` is a `int`"),
+    ],
+)
+def test_a_comparison_is_asked_for_in_words_that_there_are(
+    options: dict[str, Any], what: str, net: Path
+) -> None:
+    with pytest.raises(RecipeError, match=re.escape(what)):
+        surgeon.verify(net, net, **options)
+
+
+def test_a_check_may_be_asked_once_at_the_least_and_its_data_be_one_path(
+    net: Path, tmp_path: Path
+) -> None:
+    for most in (0, "3", True):
+        with pytest.raises(RecipeError, match="most"):
+            surgeon.reduce(net, lambda path: True, most=most)  # type: ignore[arg-type]
+        with pytest.raises(RecipeError, match="most"):
+            surgeon.adapt(net, lambda path: True, most=most)  # type: ignore[arg-type]
+    with pytest.raises(RecipeError, match=r"nothing\.npz"):
+        surgeon.reduce(net, lambda path: True, data=str(tmp_path / "nothing.npz"))

@@ -480,3 +480,11 @@ def test_slopes_of_channels_line_up_with_these_at_opset_7_and_on(sizes: list[int
     del model.graph.initializer[:]
     with pytest.raises(SurgeonError, match="a PRelu has slopes of channels, which are computed"):
         raise_opset(model, 13)
+
+
+def test_an_output_may_be_without_a_type() -> None:
+    model = _model("g (float[2,3] x) => (float[2,3] y) { y = Relu (x) }", 18, 8)
+    model.graph.output[0].ClearField("type")
+    lowered = lower_opset(model, 13)
+    assert lowered.opset_import[0].version == 13
+    assert not lowered.graph.output[0].HasField("type")

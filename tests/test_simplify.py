@@ -89,3 +89,58 @@ def test_another_interface_is_refused() -> None:
     after = onnx.parser.parse_model(CHAIN.replace("float[A,B] y", "double[A,B] y"))
     with pytest.raises(VerifyError, match="the output `y` has another type"):
         surgeon.steps.simplify._held(before, after, "simplify: onnxsim")
+
+
+@pytest.mark.slow
+def test_where_the_format_lists_constants_as_inputs_new_ones_are_nodes() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 3, opset_import: ["": 9]>
+        g (float[2,3] x, float[3] w) => (float[2,3] y) <float[3] w = {1, 2, 3}> {
+            a = Identity (x)  k = Add (w, w)  b = Add (a, k)  y = Mul (b, w)
+        }""")
+    after = simplify(model)
+    assert after.ir_version == 3
+    assert [node.op_type for node in after.graph.node] == ["Constant", "Add", "Mul"]
+    assert [value.name for value in after.graph.input] == ["x", "w"]
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(Session(after).run({"x": x})["y"][0], [3, 10, 21])
+    with pytest.raises(ForeignError, match="k in initializer"):
+        simplify(model, kept=True)
+
+
+@pytest.mark.slow
+def test_weights_of_a_body_may_lie_outside_and_what_is_said_of_nodes_stays(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 17]>
+        g (bool c, float[3] x) => (float[3] y) {
+            a = Identity (x)
+            [pick] y = If (c) <
+                then_branch = t () => (float[3] o) <float[3] w = {1, 2, 3}> { o = Add (a, w) },
+                else_branch = e () => (float[3] o) { o = Neg (a) }>
+        }""")
+    model.graph.metadata_props.add(key="of", value="graph")
+    model.graph.node[1].metadata_props.add(key="of", value="node")
+    weight = model.graph.node[1].attribute[0].g.initializer[0]
+    (tmp_path / "w.bin").write_bytes(onnx.numpy_helper.to_array(weight).tobytes())
+    weight.ClearField("float_data")
+    weight.ClearField("raw_data")
+    weight.data_location = weight.EXTERNAL
+    weight.external_data.add(key="location", value="w.bin")
+    after = simplify(model, folder=tmp_path)
+    assert [node.op_type for node in after.graph.node] == ["If"]
+    assert after.graph.metadata_props[0].value == "graph"
+    assert after.graph.node[0].metadata_props[0].value == "node"
+    feeds: dict[str, Any] = {"c": np.array(True), "x": np.zeros(3, np.float32)}
+    np.testing.assert_array_equal(Session(after).run(feeds)["y"], [1, 2, 3])
+
+
+@pytest.mark.slow
+def test_what_another_domain_calls_as_onnx_does_stays() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17, "my": 1]>
+        g (float[2,3] x) => (float[2,3] y) {
+            a = my.Identity (x)  b = my.Relu (a)  c = Identity (b)  y = Relu (c)
+        }
+        <domain: "my", opset_import: ["": 17]> Relu (x) => (y) { y = Neg (x) }""")
+    after = simplify(model)
+    assert [(node.domain, node.op_type) for node in after.graph.node] == [
+        *(("my", "Identity"), ("my", "Relu"), ("", "Relu")),
+    ]
+    assert [function.name for function in after.functions] == ["Relu"]

@@ -642,3 +642,43 @@ def test_what_is_computed_has_the_type_of_what_it_stands_beside(
     (made,) = changed.graph.initializer
     assert made.data_type == weights.data_type
     np.testing.assert_array_equal(onnx.numpy_helper.to_array(made).astype(float), wanted)
+
+
+def test_a_recipe_of_another_opset_than_was_asked_for_is_told() -> None:
+    model = parse("g (float[2,3] x) => (float[2,3] y) { y = Relu (x) }", opset=18)
+    with pytest.raises(VerifyError, match="of opset 13, which `opset-13` brings, and 21 was asked"):
+        surgeon.apply(model, "opset-13", opset=21)
+    assert surgeon.apply(model, "opset-13", opset=13).model.opset == 13
+
+
+def test_a_view_of_floats_is_told_by_what_refuses_it() -> None:
+    model = parse(
+        """g (float[N,3] x) => (float[1,M] y) <int64[1] one = {1}, float[1] two = {2}> {
+        s = Shape (x)  f = Cast <to = 1> (s)  n = ReduceProd <axes = [0]> (f)  q = Pow (n, two)
+        r = Div (q, n)  o = Div (n, n)  t = Concat <axis = 0> (o, r)  y = Reshape (x, t)
+    }""",
+        opset=9,
+    )
+    verdict = surgeon.apply(model, "operand-types").report.verdict
+    assert verdict is not None
+    assert "no input was found on which the original runs" in verdict.detail
+
+
+def test_integers_and_floats_of_an_einsum_are_floats() -> None:
+    text = (
+        'g (int64[N] i, float[3] f) => (float[N,3] y) { y = Einsum <equation = "i,j->ij"> (i, f) }'
+    )
+    assert surgeon.apply(parse(text, opset=14), "operand-types").report.status == "equivalent"
+
+
+def test_attributes_of_functions_that_say_no_kind_are_given_by_the_caller() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 17, "l": 1]>
+        g (float[2,3] x) => (float[2,3] y) { a = l.F <k = 2.0> (x)  y = l.F (a) }
+        <domain: "l", opset_import: ["": 17]> F <k: float = 3.0> (x) => (y) {
+            c = Constant <value_float = @k> ()  y = Mul (x, c)
+        }""")
+    assert model.functions[0].node[0].attribute[0].type == onnx.AttributeProto.UNDEFINED
+    result = surgeon.apply(model, "clean", opset=11)
+    assert result.report.status == "equivalent"
+    x = np.ones((2, 3), F32)
+    np.testing.assert_allclose(Session(result.model.to_proto()).run({"x": x})["y"], 6 * x)

@@ -26,9 +26,11 @@ from surgeon.batch.sources import Source, find
 from surgeon.batch.state import State
 from surgeon.choices import (
     REQUIRED,
+    check_by_name,
     check_choice,
     check_integer,
     check_options,
+    check_reference,
     check_unasked,
     plain_shapes,
     several,
@@ -37,7 +39,7 @@ from surgeon.errors import OutputError, RecipeError
 from surgeon.opening import fewer
 from surgeon.recipe import Recipe
 from surgeon.targets import target as runtime
-from surgeon.targets.own import is_own
+from surgeon.targets.own import is_own, plain_target
 from surgeon.workers import Worker
 
 TIMEOUT = 600.0  # seconds for one file
@@ -129,7 +131,7 @@ def batch(
     keep_overridable: bool = False,
     strict: bool = False,
     opset: int | None = None,
-    target: str | None = None,
+    target: str | os.PathLike[str] | None = None,
 ) -> Run:
     """Repair many files, each in a worker process of its own time and memory.
 
@@ -188,8 +190,12 @@ def batch(
     check_options(require, allow)
     check_integer("memory", memory)
     check_integer("jobs", jobs)
+    check_integer("opset", opset)
+    check_by_name(values=values)
+    check_reference(reference)
     if not verify:
         check_unasked(require == REQUIRED[1], reference)
+    target = plain_target(target)
     wanted = None if target is None else runtime(target)
     if target is not None and is_own(target):
         target = os.path.abspath(target)

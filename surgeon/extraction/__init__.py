@@ -15,6 +15,7 @@ from surgeon.choices import (
     check_by_name,
     check_choice,
     check_data,
+    check_reference,
     check_unasked,
     several,
 )
@@ -122,6 +123,7 @@ def extract(
     check_choice("require", require, ("runs", "equivalent"))
     check_by_name(drawn=drawn)
     check_data(data)
+    check_reference(reference)
     if not verify:
         check_unasked(require == "equivalent", reference, drawn, data)
     operators, given = several(outputs_of), several(weights_as_inputs)

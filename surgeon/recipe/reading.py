@@ -52,7 +52,7 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
     match = parse_pattern(*_text(value, "match"))
     check_operators(match, custom=known.custom)
     let = _read_let(model, value, match, known)
-    names = _bound(match) | {name for name, _ in let}
+    names = names_bound(match) | {name for name, _ in let}
     labels = (
         Expression.parse(f"{output}.node == {label!r}", place)
         for output, label, place in labels_of(*_text(value, "match"))
@@ -127,7 +127,7 @@ def _captures(pattern: Pattern) -> set[str]:
     return {name for node in pattern.nodes for name in node.captures.values()}
 
 
-def _bound(match: Pattern) -> set[str]:
+def names_bound(match: Pattern) -> set[str]:
     """The names that expressions may use of a match."""
     return {*match.inputs, *match.outputs, *_captures(match)} - {"_"}
 
@@ -140,6 +140,16 @@ def _parse(value: Value | None, known: Known) -> Expression:
 
 def _expression(value: Value | None, names: Collection[str], known: Known) -> Expression:
     expression = _parse(value, known)
+    check_names(expression, names)
+    return expression
+
+
+def check_names(expression: Expression, names: Collection[str]) -> None:
+    """See that an expression names nothing else.
+
+    Raises:
+        RecipeError: It does.
+    """
     for name in sorted(expression.names, key=lambda name: str(expression.place(name))):
         if name not in names:
             raise RecipeError(
@@ -147,7 +157,6 @@ def _expression(value: Value | None, names: Collection[str], known: Known) -> Ex
                 where=expression.place(name),
                 mend=_meant(name, names),
             )
-    return expression
 
 
 def _meant(name: str, names: Collection[str]) -> str:
@@ -160,7 +169,7 @@ def _read_let(
     model: RuleModel, value: Value, match: Pattern, known: Known
 ) -> tuple[tuple[str, Expression], ...]:
     entries = value.find("let") or value
-    names, read = _bound(match), []
+    names, read = names_bound(match), []
     for name in model.let:
         where = entries.key_location(name)
         if not name.isidentifier():
@@ -266,7 +275,7 @@ def _check_replacement(match: Pattern, replace: Pattern, lets: frozenset[str]) -
             )
     for node in replace.nodes:
         for name in node.outputs:
-            if name and name not in outputs and (name in _bound(match) or name in lets):
+            if name and name not in outputs and (name in names_bound(match) or name in lets):
                 raise RecipeError(
                     f"`{name}` already has a meaning in this rule",
                     where=node.location,

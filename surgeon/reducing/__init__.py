@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import onnx
 
-from surgeon.choices import check_data, check_function
+from surgeon.choices import Data, check_data, check_function
 from surgeon.errors import RecipeError, VerifyError
 from surgeon.extraction import extract
 from surgeon.helpful import recipes_about
@@ -88,7 +88,7 @@ def reduce(
     fails: Callable[[Path], bool],
     *,
     passes: Callable[[Path], bool] | None = None,
-    data: Sequence[str | Path] | None = None,
+    data: Data | None = None,
     most: int = MOST,
     without_weights: bool = False,
     progress: Callable[[str], None] | None = None,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from surgeon.choices import Data, check_integer
 from surgeon.errors import RecipeError, SurgeonError
 from surgeon.external import INLINE, bytes_outside
 from surgeon.extraction.parts import Nodes, Parts
@@ -32,9 +33,17 @@ class Runs:
     Attributes:
         done: How often it was.
         most: How often it may be.
+
+    Raises:
+        RecipeError: It may not be asked at all.
     """
 
     def __init__(self, most: int, progress: Callable[[str], None] | None) -> None:
+        check_integer("most", most)
+        if most is None or most < 1:
+            raise RecipeError(
+                f"{most} is no number of runs", where="--most", mend="Give 1 at the least."
+            )
         self.done, self.most, self._progress = 0, most, progress
 
     def begin(self, what: str) -> None:
@@ -75,11 +84,12 @@ def _written(part: Model) -> Iterator[Path]:
 class _Values:
     """The values of the whole model on one set of inputs, each computed when it is asked for."""
 
-    def __init__(self, whole: Model, data: Sequence[str | Path]) -> None:
+    def __init__(self, whole: Model, data: Data) -> None:
         inputs = required_inputs(whole.proto)
         if data:
             names = [value.name for value in whole.proto.graph.input]
-            self.known = dict(read_data(data, inputs, names)[0].feeds)
+            paths = [data] if isinstance(data, str | Path) else data
+            self.known = dict(read_data(paths, inputs, names)[0].feeds)
         elif any(isinstance(dim, str) for each in inputs for dim in each.dims):
             raise RecipeError(
                 "its inputs have dynamic dimensions, and nothing says at which sizes to draw them",
@@ -116,7 +126,7 @@ class Asked:
             are wanted beside the files.
     """
 
-    def __init__(self, whole: Model, runs: Runs, data: Sequence[str | Path] | None) -> None:
+    def __init__(self, whole: Model, runs: Runs, data: Data | None) -> None:
         self.whole, self.runs = whole, runs
         self._values = None if data is None else _Values(whole, data)
 

@@ -25,8 +25,8 @@ _OF_OTHER_TYPES = frozenset(
 # Of operands of one type, to which PyTorch brings them where its exporter does not; of Where the
 # condition is none of them.
 _OF_ONE_TYPE = frozenset(
-    "Add Concat Div Equal Greater GreaterOrEqual Less LessOrEqual MatMul Mul Pow Scatter Sub "
-    "Where".split()
+    "Add Concat Div Einsum Equal Greater GreaterOrEqual Less LessOrEqual MatMul Mul Pow Scatter "
+    "Sub Where".split()
 )
 # Of whole numbers of few bits; what is beyond them goes round.
 _OF_WHOLE_NUMBERS = frozenset("Add Div Mul Sub".split())

@@ -112,14 +112,19 @@ def _check_plain(model: onnx.ModelProto) -> None:
 def _check(model: onnx.ModelProto) -> None:
     """Whether every operator takes the types it is given; shapes that the file says may be old.
 
-    The checker wants shapes of inputs and outputs, which runtimes do not, and many files lack them.
+    The checker wants shapes of inputs and outputs, and types of outputs, which runtimes do not, and
+    many files lack them.
     """
     if model.ByteSize() >= onnx.checker.MAXIMUM_PROTOBUF:
         return
     claims = list(model.graph.value_info)
     del model.graph.value_info[:]
     seen = without_data(model)
-    inferred(seen, check_type=True, strict=True)
+    told = inferred(seen, check_type=True, strict=True)
+    untyped = [value for value in seen.graph.output if not value.HasField("type")]
+    kinds = {value.name: value.type for value in told.graph.output}
+    for value in untyped:
+        value.type.CopyFrom(kinds[value.name])
     tensors = [value.type.tensor_type for value in (*seen.graph.input, *seen.graph.output)]
     bare = [tensor for tensor in tensors if tensor.elem_type and not tensor.HasField("shape")]
     for tensor in bare:
@@ -127,6 +132,8 @@ def _check(model: onnx.ModelProto) -> None:
     onnx.checker.check_model(seen)
     for tensor in bare:
         tensor.ClearField("shape")
+    for value in untyped:
+        value.ClearField("type")
     model.graph.value_info.extend(claims)
 
 

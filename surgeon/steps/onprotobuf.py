@@ -62,8 +62,10 @@ def on_protobuf(step: Step, behind: Sequence[Step], model: Model) -> OnProtobuf 
     if isinstance(step, SimplifyStep):
         from surgeon.steps.simplify import simplify
 
+        kept = bool(model.overridable)
         return OnProtobuf(
-            f"simplify: {step.tool}", partial(simplify, tool=step.tool, folder=model.folder)
+            f"simplify: {step.tool}",
+            partial(simplify, tool=step.tool, folder=model.folder, kept=kept),
         )
     if isinstance(step, RaiseOpsetStep):
         if model.opset < step.opset and (

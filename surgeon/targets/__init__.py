@@ -7,6 +7,7 @@ and sizes: what a list takes may be refused still, and what was measured is in d
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,7 +16,7 @@ from typing import Any
 
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
-from surgeon.targets.own import is_own, read_target
+from surgeon.targets.own import is_own, plain_target, read_target
 from surgeon.targets.target import Target
 
 __all__ = ["Fit", "Refused", "Target", "measured", "target", "targets"]
@@ -101,12 +102,13 @@ def targets() -> tuple[str, ...]:
     return tuple(_table())
 
 
-def target(name: str) -> Target:
+def target(name: str | os.PathLike[str]) -> Target:
     """A target by name, without a version the newest; or by the YAML file of a list of one's own.
 
     Raises:
         RecipeError: There is none of this name, or the file is no such list.
     """
+    name = plain_target(name) or ""
     if is_own(name):
         return read_target(name)
     table = _table()

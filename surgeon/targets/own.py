@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,21 @@ from surgeon.targets.target import Target
 _KEYS = {"title", "opsets", "operators", "limited"}
 _FORM = "operators: [Conv, Relu, com.example.Fused]"
 _EXAMPLE = f"Write `{_FORM}`."
+
+
+def plain_target(given: object) -> str | None:
+    """A runtime by its name, or by the path of a list.
+
+    Raises:
+        RecipeError: It is something else.
+    """
+    if isinstance(given, str | os.PathLike | None):
+        return None if given is None else os.fspath(given)
+    raise RecipeError(
+        f"`target` is a `{type(given).__name__}`, and no name or path",
+        where="target",
+        mend="Give the name of a runtime, or the path of the YAML file of a list.",
+    )
 
 
 def is_own(name: str) -> bool:

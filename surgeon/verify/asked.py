@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 
 from surgeon.assumptions import parse_assumptions
 from surgeon.choices import check_by_name, check_data, plain_shapes
@@ -29,15 +29,24 @@ def check_asked(
     """
     check_by_name(inputs=inputs)
     check_data(data)
-    if not (isinstance(seeds, Collection) and all(map(_is_natural, seeds))):
+    for name, how in inputs.items() if isinstance(inputs, Mapping) else ():
+        if not isinstance(how, str):
+            raise RecipeError(
+                f"how input `{name}` is drawn is a `{type(how).__name__}`, and no text",
+                where="inputs",
+                mend="Write it as `uniform(0,1)`; numbers of your own go into `data`, or `values`.",
+            )
+    if not (isinstance(seeds, Collection) and seeds and all(map(_is_natural, seeds))):
         raise RecipeError(
             f"`{seeds!r}` is no list of seeds",
             where="seeds",
             mend="Give whole numbers from 0, one for each draw: `seeds=(0, 1)`.",
         )
-    if allow_approximate is not None and not 0 <= allow_approximate < math.inf:
+    if allow_approximate is not None and not (
+        isinstance(allow_approximate, Real) and 0 <= allow_approximate < math.inf
+    ):
         raise RecipeError(
-            f"{allow_approximate:g} is no error that can be allowed",
+            f"{allow_approximate!r} is no error that can be allowed",
             where="--tolerance",
             mend="Give a share of an output's spread, such as 0.01.",
         )

@@ -183,7 +183,7 @@ class _System:
 
 def _aligned(one: Shape, other: Shape) -> Iterator[tuple[Dim, int]]:
     """Lengths with the numbers in their places, as far as a view may keep these."""
-    most = len(one) if len(one) == len(other) else min(len(one), len(other)) - 1
+    most = len(one) if len(one) == len(other) else max(min(len(one), len(other)) - 1, 0)
     for here, there in zip(one[:most], other[:most], strict=True):
         if isinstance(there, int):
             yield here, there

@@ -90,7 +90,8 @@ def fused_matmul_activation(draft: Draft, match: Match) -> gs.Tensor:
     given = settings(node, 2, 2, {**_TURNED, "activation": "", **numbers})
     y, name = _turned_product(draft, node, given), given["activation"]
     if name == "Softmax":
-        made: gs.Tensor = draft.op("Softmax", y, axis=int(given["activation_axis"] or -1))
+        axis = given["activation_axis"]
+        made: gs.Tensor = draft.op("Softmax", y, axis=-1 if axis is None else int(axis))
         return made
     known = {key: given[f"activation_{key}"] for key in _ACTIVATIONS.get(name, ())}
     return _activated(draft, y, name, {k: v for k, v in known.items() if v is not None})

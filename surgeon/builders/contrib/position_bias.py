@@ -32,7 +32,8 @@ def relative_position_bias(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("how many buckets its table has is not known")
     buckets = shape[0]
     both = bool(given["is_bidirectional"])
-    if most < 1 or buckets < (4 if both else 2):
+    exact = buckets // (4 if both else 2)  # distances with a bucket of their own
+    if exact < 1 or most <= exact:
         raise Refused(f"its {buckets} buckets for distances up to {most} have no form")
     queries, keys = (c.count(c.scalar(t)) for t in lengths)
     away = c.op("Sub", c.unsqueeze(keys, [0]), c.unsqueeze(queries, [1]))

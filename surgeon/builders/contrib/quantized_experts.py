@@ -25,6 +25,7 @@ from surgeon.builders.contrib.experts import (
     spread,
 )
 from surgeon.builders.contrib.settings import settings
+from surgeon.facts.kinds import HALVES
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
@@ -59,8 +60,7 @@ def quantized_mixture(draft: Draft, match: Match) -> gs.Tensor:
     """
     node, c = match.root, Bench(draft)
     given = settings(node, 3, 15, _USUAL, unwritten=_UNWRITTEN)
-    if given["weights_prepacked"] not in (-1, 0):
-        raise Refused("its weights are packed for one machine; take the model before it was packed")
+    _refuse_packed(c, node, given["weights_prepacked"])
     first, last, beside = (_layer(c, node, given, each) for each in (_FIRST, _LAST, _BESIDE))
     if first is None or last is None:
         raise Refused("an expert's weights are missing")
@@ -78,6 +78,24 @@ def quantized_mixture(draft: Draft, match: Match) -> gs.Tensor:
         )
     filled = spread(c, scores, values, places)
     return mixed(c, node, given, Experts(first, last, beside), filled)
+
+
+def _refuse_packed(c: Bench, node: gs.Node, said: int) -> None:
+    """See that the weights lie in rows.
+
+    Without `weights_prepacked` a runtime reads them in the layout of its own: rows on CPUs, another
+    one on CUDA, which has it for halves alone.
+
+    Raises:
+        Refused: They do not, or it is not known.
+    """
+    if said not in (-1, 0):
+        raise Refused("its weights are packed for one machine; take the model before it was packed")
+    if said == -1 and c.dtype(node.inputs[0]) in HALVES:
+        raise Refused(
+            "its weights may be packed for CUDA: in halves `weights_prepacked` has to be 0, which "
+            "says that they lie in rows"
+        )
 
 
 def _of_sum_one_or_nothing(c: Bench, values: gs.Tensor) -> gs.Tensor:

@@ -142,6 +142,10 @@ def packed_attention(
         q = wide(query).reshape(*query.shape[:2], *k.shape[2:])
     scores = np.einsum("bqhd,bkhd->bhqk", q, k)
     scores = scores * (said.get("scale") or 1 / math.sqrt(q.shape[-1]))
+    if said.get("unidirectional"):
+        length, total = scores.shape[2:]
+        ahead = np.arange(total)[None] > np.arange(total - length, total)[:, None]
+        scores = np.where(ahead, np.finfo(np.float32).min, scores)
     y = np.einsum("bhqk,bkhd->bqhd", softmax(scores, -1, None), v)
     return narrow(y.reshape(*y.shape[:2], -1), query)
 
