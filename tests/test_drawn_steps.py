@@ -12,8 +12,8 @@ import surgeon
 from surgeon.runtime import Session
 
 OTHERS = """for-opencv-4 for-ncnn for-tensorrt for-tflite for-rknn for-qnn for-tract for-tvm
-for-iree for-mnn for-nncase for-onnx2torch int64-in-int32 few-axes mask-forms logic-forms
-range-forms arithmetic-decompose reductions-decompose indexing-decompose""".split()
+for-iree for-mnn for-nncase for-onnx2torch for-tpu-mlir int64-in-int32 few-axes mask-forms
+logic-forms range-forms arithmetic-decompose reductions-decompose indexing-decompose""".split()
 TYPED = {"numbers": "int64-in-int32", "floats": "float64-in-float32"}
 MANY, FEW = range(some(16, of=300)), range(some(4, of=60))
 

@@ -131,7 +131,7 @@ def test_a_name_that_there_is_not(name: str, mend: str, model: Path) -> None:
 
 def test_what_was_measured_is_bundled() -> None:
     assert set(MEASURED.values()) <= bundled().keys()
-    assert MEASURED.keys() & targets() == {"openvino"}
+    assert MEASURED.keys() & targets() == {"openvino", "tpu-mlir"}
 
 
 def test_what_was_measured_to_help_is_named_beside_a_list_too(tmp_path: Path) -> None:
@@ -144,6 +144,13 @@ def test_what_was_measured_to_help_is_named_beside_a_list_too(tmp_path: Path) ->
     fit = fit_of(path, "openvino")
     assert fit.refused == ()
     assert fit.command == ("surgeon", "apply", "clean", str(path), "OUT.onnx")
+    assert fit_of(path, "tpu-mlir").command == (
+        "surgeon",
+        "apply",
+        "for-tpu-mlir",
+        str(path),
+        "OUT.onnx",
+    )
     assert fit_of(path, "tinygrad").command == ()
     own = tmp_path / "openvino.yaml"
     own.write_text("operators: [Relu]\n")

@@ -35,6 +35,7 @@ MEASURED = {
     "qnn": "for-qnn",
     "nncase": "for-nncase",
     "tvm": "for-tvm",
+    "tpu-mlir": "for-tpu-mlir",
 }
 
 
