@@ -67,6 +67,22 @@ def test_a_function_that_others_call_is_not_taken_for_what_the_main_graph_gives_
     assert (found["y"].shape, found["q"].shape) == ((6,), (12,))
 
 
+def test_a_function_that_one_of_another_opset_calls_is_not_taken_for_what_others_give_it() -> None:
+    proto = parse(
+        """
+        g (float[2,3] x) => (float[a] y, float[b] q) { y = my.inner (x) q = my.outer (x) }
+        <domain: "my", opset_import: ["": 17, "my": 1]>
+        inner (v) => (o) { s = Shape (v) t = ReduceProd (s) o = Reshape (v, t) }
+        <domain: "my", opset_import: ["": 16, "my": 1]>
+        outer (v) => (o) { c = Concat <axis = 0> (v, v) o = my.inner (c) }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, "shape-chains", FOLD, verify=False)
+    found = Session(result.model.to_proto()).run({"x": np.ones((2, 3), F32)})
+    assert (found["y"].shape, found["q"].shape) == ((6,), (12,))
+
+
 def test_functions_with_optional_inputs() -> None:
     proto = parse(
         """
