@@ -83,6 +83,27 @@ def test_a_function_that_one_of_another_opset_calls_is_not_taken_for_what_others
     assert (found["y"].shape, found["q"].shape) == ((6,), (12,))
 
 
+def test_a_scan_whose_attributes_the_caller_gives() -> None:
+    body = "t (float s, float[c] r) => (float n, float[c] w) { n = Identity (s) w = Neg (r) }"
+    said = "num_scan_inputs: int = @count, scan_input_axes: ints = @axes"
+    proto = parse(
+        f"""
+        g (float s, float[2,3] x) => (float y, float[a,b] z, float v, float[c,d] w) {{
+          y, z = my.f <count = 1, axes = [0]> (s, x)
+          v, w = my.f <count = 1, axes = [1]> (s, x)
+        }}
+        <domain: "my", opset_import: ["": 17]>
+        f <count, axes> (s, x) => (y, z) {{ y, z = Scan <{said}, body = {body}> (s, x) }}
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, "unroll", FOLD, verify=False)
+    feeds = {"s": np.array(1, F32), "x": np.arange(6, dtype=F32).reshape(2, 3)}
+    found = Session(result.model.to_proto()).run(feeds)
+    assert np.array_equal(found["z"], -feeds["x"])
+    assert np.array_equal(found["w"], -feeds["x"].T)
+
+
 def test_functions_with_optional_inputs() -> None:
     proto = parse(
         """
