@@ -156,6 +156,8 @@ class Sweep:
         self.looks = 0
         self.facts.enter(self.model.graph)
         self._graph(self.model.graph, Known())
+        for function in self.calls.called_unseen():
+            self.given.setdefault(id(function), []).append((UNKNOWN,) * len(function.inputs))
         for function in self.calls.callers_first():
             seen = self.given.get(id(function), [])
             with self._inside(f"{function.domain}.{function.name}"):

@@ -67,6 +67,43 @@ def test_a_function_that_others_call_is_not_taken_for_what_the_main_graph_gives_
     assert (found["y"].shape, found["q"].shape) == ((6,), (12,))
 
 
+def test_a_function_that_one_of_another_opset_calls_is_not_taken_for_what_others_give_it() -> None:
+    proto = parse(
+        """
+        g (float[2,3] x) => (float[a] y, float[b] q) { y = my.inner (x) q = my.outer (x) }
+        <domain: "my", opset_import: ["": 17, "my": 1]>
+        inner (v) => (o) { s = Shape (v) t = ReduceProd (s) o = Reshape (v, t) }
+        <domain: "my", opset_import: ["": 16, "my": 1]>
+        outer (v) => (o) { c = Concat <axis = 0> (v, v) o = my.inner (c) }
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, "shape-chains", FOLD, verify=False)
+    found = Session(result.model.to_proto()).run({"x": np.ones((2, 3), F32)})
+    assert (found["y"].shape, found["q"].shape) == ((6,), (12,))
+
+
+def test_a_scan_whose_attributes_the_caller_gives() -> None:
+    body = "t (float s, float[c] r) => (float n, float[c] w) { n = Identity (s) w = Neg (r) }"
+    said = "num_scan_inputs: int = @count, scan_input_axes: ints = @axes"
+    proto = parse(
+        f"""
+        g (float s, float[2,3] x) => (float y, float[a,b] z, float v, float[c,d] w) {{
+          y, z = my.f <count = 1, axes = [0]> (s, x)
+          v, w = my.f <count = 1, axes = [1]> (s, x)
+        }}
+        <domain: "my", opset_import: ["": 17]>
+        f <count, axes> (s, x) => (y, z) {{ y, z = Scan <{said}, body = {body}> (s, x) }}
+        """,
+        domains=', "my": 1',
+    )
+    result = surgeon.apply(proto, "unroll", FOLD, verify=False)
+    feeds = {"s": np.array(1, F32), "x": np.arange(6, dtype=F32).reshape(2, 3)}
+    found = Session(result.model.to_proto()).run(feeds)
+    assert np.array_equal(found["z"], -feeds["x"])
+    assert np.array_equal(found["w"], -feeds["x"].T)
+
+
 def test_functions_with_optional_inputs() -> None:
     proto = parse(
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from graphlib import TopologicalSorter
 
 import onnx_graphsurgeon as gs
@@ -88,6 +88,13 @@ class Calls:
     def function(self, node: gs.Node) -> gs.Function | None:
         """What a node calls; None where that is no function of this model and opset."""
         return self.functions.get(key_of(node)) if self.functions else None
+
+    def called_unseen(self) -> Iterator[gs.Function]:
+        """Functions that are called where no facts are: in functions of another opset."""
+        for outer in self.model.graph.functions:
+            if _key_of_function(outer) not in self.functions:
+                found = map(self.function, _nodes_of(outer))
+                yield from (function for function in found if function is not None)
 
     def heed(self, node: gs.Node, function: gs.Function, facts: Facts) -> None:
         """Mark the function where a call, whose facts its values have now, is unfit for it."""

@@ -27,6 +27,9 @@ def clip_as_bounds(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("it has no bounds")
     if c.dtype(x) not in FLOATS and c.opset < _FIRST_BOUNDS_OF_INTEGERS:
         raise Refused(f"Max and Min of whole numbers need opset {_FIRST_BOUNDS_OF_INTEGERS}")
+    axes = max((c.facts.of(t).rank or 0 for t in (low, high) if t is not None), default=0)
+    if axes and c.rank(x) < axes:  # ONNX has single numbers, and onnxruntime takes lists of one
+        raise Refused("a bound has more axes than what it bounds")
     made: gs.Tensor = x if low is None else c.op("Max", x, low)
     return made if high is None else c.op("Min", made, high)
 

@@ -140,7 +140,9 @@ def meet(facts: Sequence[Fact], new_dim: Callable[[int], Dim]) -> Fact:
 
 
 def states_of_scan(node: gs.Node) -> int:
-    """How many values go from turn to turn."""
+    """How many values go from turn to turn; -1 where a function's caller gives an attribute."""
+    if any(isinstance(value, gs.Node.AttributeRef) for value in node.attrs.values()):
+        return -1
     return len(node.inputs) - int(node.attrs.get("num_scan_inputs", 0))
 
 
@@ -154,7 +156,9 @@ def axis_of_scan(node: gs.Node, key: str, index: int, rank: int) -> int | None:
 def _one_of(node: gs.Node, index: int, shape: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
     """The shape in which a body gets an input of a Scan."""
     states = states_of_scan(node)
-    if shape is None or index < states:
+    if shape is None or states < 0:
+        return None
+    if index < states:
         return shape
     axis = axis_of_scan(node, INWARD, index - states, len(shape))
     return None if axis is None else (*shape[:axis], *shape[axis + 1 :])
