@@ -176,13 +176,13 @@ def _check_truths(work: Work, node: gs.Node) -> None:
 def _whole_quotient(work: Work, value: gs.Tensor) -> tuple[gs.Tensor, gs.Tensor] | None:
     """What two integers a value is the quotient of, of which PyTorch wants the next one below.
 
-    Exporters of 2.1 to 2.3 call a function for `floor_divide` that is Floor of Div, whatever the
-    type; ONNX's Div of integers rounds to zero, as PyTorch's `floor_divide` did before 1.13.
+    The exporters that came with 2.1 to 2.5 call a function for `floor_divide` that is Floor of Div,
+    whatever the type. ONNX's Div of integers rounds to zero, and Floor changes nothing then.
     """
     made = producer_of(value)
     if made is None or made.op != "Div" or work.dtype(value) not in INTEGERS:
         return None
-    if work.facts.model.is_before(1, 13):
+    if work.facts.model.is_before(2, 1) or not work.facts.model.is_before(2, 6):
         return None
     a, b = made.inputs[:2]
     return a, b
