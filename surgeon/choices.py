@@ -160,6 +160,21 @@ def check_data(data: object, option: str = "data") -> None:
             )
 
 
+def check_renamed(rename: Mapping[str, str] | None, **told: Mapping[str, Any] | None) -> None:
+    """See that nothing is told of an input by the name that it is to lose.
+
+    Raises:
+        RecipeError: Something is.
+    """
+    for option, given in told.items():
+        if both := sorted({*(rename or ())} & {*(given or ())}):
+            raise RecipeError(
+                f"`{both[0]}` gets another name, and is told of by this one",
+                where=f"--{option}",
+                mend="Rename in a run behind this one.",
+            )
+
+
 def check_reference(given: object) -> None:
     """See that what stands for the original is a word or paths.
 

@@ -292,15 +292,24 @@ def backup_of(path: Path) -> Path:
     return target
 
 
-def back_up(path: Path) -> Path:
+@contextlib.contextmanager
+def backed_up(path: Path) -> Iterator[Path]:
     """Keep a file as it is under its name with `.bak` behind; the same file, where that can be.
+
+    Where what is done meanwhile fails and has not replaced the file, the backup goes again.
 
     Raises:
         OutputError: There is a backup already, or it cannot be written.
     """
     target = backup_of(path)
     bring(path, target, link=True)
-    return target
+    try:
+        yield target
+    except BaseException:
+        with contextlib.suppress(OSError):
+            if path.samefile(target):
+                target.unlink()
+        raise
 
 
 def is_file(path: Path) -> bool:

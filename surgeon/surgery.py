@@ -20,6 +20,7 @@ from surgeon.choices import (
     check_integer,
     check_options,
     check_reference,
+    check_renamed,
     check_unasked,
     plain_shapes,
     several,
@@ -175,6 +176,7 @@ def apply(
     target = plain_target(target)
     check_by_name(values=values, inputs=inputs, metadata=metadata, rename=rename)
     shape = plain_shapes(shape)
+    check_renamed(rename, shape=shape, value=values)
     if keep_evidence is not None:
         from surgeon.evidence import check_folder
 
@@ -253,7 +255,7 @@ def apply(
         from surgeon.refusing import refuse_unfreed
 
         refuse_unfreed(report, original, axioms)
-    if work.changed and verify:
+    if verify and (work.changed or _is_recorded(reference)):
         if progress:
             progress("verify")
         verdict = beside.verdict(work, progress)
@@ -290,6 +292,15 @@ def apply(
     )
     record(work.model, report, asked)
     return Result(work.model, report, work.handed)
+
+
+def _is_recorded(reference: Reference) -> bool:
+    """Whether outputs are recorded, which say of an unchanged file, too, what it is to give."""
+    if reference is None:
+        return False
+    from surgeon.verify.originals import recorded_files  # brings numpy's files
+
+    return bool(recorded_files(reference))
 
 
 def _refuse_unseen(

@@ -95,6 +95,7 @@ def test_a_value_goes_to_both_models_that_are_compared(tmp_path: Path) -> None:
 
 def test_an_error_without_bound_is_none_that_can_be_allowed(net: Path) -> None:
     refused(run("verify", net, net, "--tolerance", "inf"), 2, "inf is no error that can be allowed")
+    refused(run("verify", net, net, "--tolerance", "5"), 2, "is more than the whole", "`5%`")
     with pytest.raises(surgeon.RecipeError, match="-1 is no error that can be allowed"):
         surgeon.verify(net, net, allow_approximate=-1)
 

@@ -177,7 +177,9 @@ def test_the_log_of_a_making_is_told_in_a_few_words(tmp_path):
     assert '"recipes"' in run(app, ["diff", one, other, "--verbose"]).stdout
     model.metadata_props[0].value = json.dumps([{**each, "date": "now"} for each in runs])
     onnx.save(model, one)
-    assert '"date": "now"' in " ".join(run(app, ["diff", one, other]).stdout.split())
+    shown = " ".join(run(app, ["diff", one, other]).stdout.split())
+    assert "(`surgeon log` shows more) -> as many, told otherwise" in shown
+    assert '"date": "now"' in run(app, ["diff", one, other, "--verbose"]).stdout
 
 
 def test_a_long_text_is_not_a_page_of_its_own(tmp_path):

@@ -11,6 +11,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 from command import run
+from truth import parse
 
 import surgeon
 
@@ -138,3 +139,15 @@ def test_a_model_whose_data_are_missing_is_named(tmp_path: Path) -> None:
         assert "w.bin" in done.output
         with pytest.raises(surgeon.ModelError, match=r"w\.bin"):
             surgeon.verify(*pair)
+
+
+def test_an_unchanged_file_is_compared_with_what_was_recorded(tmp_path: Path) -> None:
+    model = parse("g (float[2] x) => (float[2] y) { y = Neg (x) }")
+    for name, wanted, agrees in (("a", [-1, -2], True), ("b", [1, 2], False)):
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, x=np.float32([1, 2]), y=np.float32(wanted))
+        if agrees:
+            assert surgeon.apply(model, "clean", reference=path).report.status == "equivalent"
+        else:
+            with pytest.raises(surgeon.VerifyError, match="differs from what was recorded"):
+                surgeon.apply(model, "clean", reference=path)

@@ -109,3 +109,10 @@ def test_what_says_no_names(told: list[str], said: str, tmp_path: Path) -> None:
     assert wrong.exit_code == 2
     assert said in wrong.stderr
     assert not (tmp_path / "out.onnx").exists()
+
+
+def test_an_input_that_is_renamed_is_not_told_of_by_its_old_name() -> None:
+    model = parse(ASKED)
+    for told in ({"shape": {"x": [4, 2]}}, {"values": {"x": 0.0}}):
+        with pytest.raises(surgeon.RecipeError, match="`x` gets another name, and is told of by"):
+            surgeon.apply(model, "clean", rename={"x": "image"}, **told)

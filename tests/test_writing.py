@@ -194,6 +194,24 @@ def test_a_disk_without_room(room: int, double: Path, tmp_path: Path) -> None:
     assert (folder / "out.onnx").read_bytes() == b"old"
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not POSIX, reason="limits of POSIX")
+def test_in_place_on_a_full_disk_leaves_no_backup(double: Path, tmp_path: Path) -> None:
+    source = tmp_path / "net.onnx"
+    onnx.save(network(20_000), source)
+    before = source.read_bytes()
+    arguments = ["apply", str(double), str(source), "--in-place", "--no-verify"]
+    ran = subprocess.run(
+        [sys.executable, "-c", LIMITED, "1000", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 5, ran.stderr
+    assert names(tmp_path) == ["double.yaml", "net.onnx"]
+    assert source.read_bytes() == before
+
+
 # ------------------------------------------------------------------------------------- killed
 
 

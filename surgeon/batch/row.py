@@ -136,8 +136,13 @@ def _by_form(entries: Iterable[tuple[str, str, str, Row]]) -> list[tuple[str, st
     groups: dict[tuple[str, str], list[tuple[str, Row]]] = {}
     for kind, words, said, row in entries:
         groups.setdefault((kind, _form_of(words)), []).append((said, row))
-    ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    ranked = sorted(groups.items(), key=lambda item: (-len(_once(item[1])), item[0]))
     return [
-        (kind, same[0][0] if len({said for said, _ in same}) == 1 else form, [r for _, r in same])
+        (kind, same[0][0] if len({said for said, _ in same}) == 1 else form, _once(same))
         for (kind, form), same in ranked
     ]
+
+
+def _once(said: Sequence[tuple[str, Row]]) -> list[Row]:
+    """The rows of which something is said, each once: of two recipes it may be the same."""
+    return list({id(row): row for _, row in said}.values())

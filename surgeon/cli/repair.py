@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,7 +33,7 @@ from surgeon.cli.targets import (
     joined,
 )
 from surgeon.collector import collector_paused
-from surgeon.files import back_up, backup_of
+from surgeon.files import backed_up, backup_of
 
 if TYPE_CHECKING:
     from surgeon.surgery import Result
@@ -206,8 +207,8 @@ def apply(
         with results.reported(told, report):
             if wanted:
                 kept = in_place and not no_backup and not dry_run
-                backup = back_up(target) if kept else None
-                results.save(result, target, carried, report, dry_run=dry_run)
+                with backed_up(target) if kept else nullcontext() as backup:
+                    results.save(result, target, carried, report, dry_run=dry_run)
         results.show(place, told, as_json=as_json)
         results.say_doubts(place, result.report)
         if not as_json:

@@ -31,7 +31,7 @@ def share_of(text: str | None) -> float | None:
     """`0.05` and `5%` as 0.05.
 
     Raises:
-        UsageError: The text is no number that is 0 or more.
+        UsageError: The text is no number that is 0 or more; or a share of more than the whole.
     """
     if text is None:
         return None
@@ -46,4 +46,13 @@ def share_of(text: str | None) -> float | None:
             where="--tolerance",
             mend="Write it as `0.01` or `1%`.",
         )
-    return number / (_HUNDRED if digits.endswith("%") else 1)
+    share = number / (_HUNDRED if digits.endswith("%") else 1)
+    if 1 < share < float("inf"):
+        raise UsageError(
+            f"`{text}` is more than the whole of an output's spread",
+            where="--tolerance",
+            mend=f"Write `{number / _HUNDRED:g}` or `{number:g}%` for {number:g} in a hundred."
+            if number <= _HUNDRED
+            else "Write it as `0.01` or `1%`.",
+        )
+    return share

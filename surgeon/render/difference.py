@@ -92,8 +92,7 @@ def _values(change: Change, verbose: bool) -> tuple[str, str]:
     texts = (change.before, change.after)
     if change.name == f"metadata {KEY}" and not verbose:
         runs = _runs(texts[0]), _runs(texts[1])
-        if runs[0] != runs[1]:
-            return runs
+        return runs if runs[0] != runs[1] else (runs[0], "as many, told otherwise")
     if verbose or max(map(len, texts)) <= LONGEST:
         return words.clean(texts[0]), words.clean(texts[1])
     from surgeon.difference.texts import apart

@@ -219,6 +219,10 @@ def _held(before: onnx.ModelProto, after: onnx.ModelProto, step: str) -> onnx.Mo
     for node in every_node(held.graph.node):
         if not node.metadata_props:
             node.metadata_props.extend(said.get((node.name, node.op_type), ()))
+    if not held.functions:  # which older ones of onnxsim lose, whoever calls them
+        called = {(node.domain, node.op_type) for node in _nodes(held)}
+        lost = any((function.domain, function.name) in called for function in before.functions)
+        held.functions.extend(before.functions if lost else ())
     return held
 
 

@@ -58,7 +58,8 @@ def conclude(
     if bad:
         chosen = worst([o for _, o in bad])
         where = next(c for c, o in bad if replace(o, weak=None) == replace(chosen, weak=None))
-        return made("differs", f"{chosen}, at {where.describe()}, by {where.by}")
+        place = where.describe()
+        return made("differs", f"{chosen}, {f'at {place}, ' if place else ''}by {where.by}")
     if lacking:
         missing = ", ".join(f"`{name}`" for name in lacking)
         how = f"{way}, " if way and marked else ""
