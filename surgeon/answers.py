@@ -150,6 +150,7 @@ ANSWERS = (
             "left out": "`rewrites` by rule, and `steps`.",
             "assumptions": "What the user added of shapes and sizes, as given.",
             "replaced": "Nodes that each rule replaced, where the IR version has no room at nodes.",
+            "contracts": "What the rewrites changed in what the model promises, each once.",
             "verdict": "What the comparison found, in a sentence.",
             "data": "Names of files with real inputs.",
             "reference": "Names of files with recorded outputs, or what stood for the original.",

@@ -66,6 +66,7 @@ def record(model: Model, report: Report, asked: Asked) -> None:
         "rules": rules,
         "left out": _left_out(report),
         **last,
+        "contracts": list(report.contracts),
         "verdict": verdict_said(report.verdict, asked.date),
         **compared_with(asked.data, asked.reference),
     }

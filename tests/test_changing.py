@@ -1,5 +1,6 @@
 """What a recipe changes of what a model computes: made once, before any step, and told."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -377,6 +378,13 @@ def test_what_comes_between_is_counted_as_come() -> None:
     report = surgeon.apply(net(), recipe(BOUND), "aten").report
     assert report.after["Clip"] == report.before.get("Clip", 0) + 1
     assert report.before == surgeon.apply(net(), "aten").report.before
+
+
+def test_the_log_says_what_was_changed_in_what_the_model_promises() -> None:
+    result = surgeon.apply(net(), recipe(NO_SOFTMAX))
+    logged = json.loads(result.model.to_proto().metadata_props[0].value)[-1]
+    assert logged["contracts"] == list(result.report.contracts)
+    assert len(logged["contracts"]) == 1
 
 
 def test_where_no_fault_is_known_a_recipe_that_may_help_is_no_promise() -> None:

@@ -169,6 +169,10 @@ def _told(report: Report) -> dict[str, Any]:
         "nodes": (sum(report.before.values()), sum(report.after.values())),
         "rules": dict(report.fired.most_common()),
         "verdict": (verdict.status, verdict.detail) if verdict is not None else None,
-        "remarks": (*report.failures, *report.remarks),
+        "remarks": (
+            *report.failures,
+            *(f"contract: {contract}" for contract in report.contracts),
+            *report.remarks,
+        ),
         "left_out": report.failures,
     }

@@ -75,6 +75,8 @@ def _audited(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "left out", f"{words.name(_text(rule))}  {words.name(_text(count))}x"
     for step in _list(out.get("steps")):
         yield "left out", words.clean(_text(step))
+    for contract in _list(run.get("contracts")):
+        yield "contract", words.clean(_text(contract))
     if "verdict" in run:
         yield "verdict", words.clean(_text(run["verdict"]))
     for kind in ("data", "reference"):
