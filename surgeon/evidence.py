@@ -29,9 +29,13 @@ _SCRIPT = '''\
 Needs onnxruntime and numpy. Arrays are numbered: input.0 is the first input of before.onnx.
 """
 
+import os
+import sys
+
 import numpy as np
 import onnxruntime
 
+os.chdir(os.path.dirname(os.path.abspath(sys.argv[0])))
 options = onnxruntime.SessionOptions()
 options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
 for library in LIBRARIES:

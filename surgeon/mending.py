@@ -36,6 +36,10 @@ def with_mend(
         return replace(
             verdict, mend=_for_operators(verdict.custom_operators, models[1], verdict.mend)
         )
+    if verdict.status == "differs" and verdict.original == "differs":
+        return replace(
+            verdict, mend="A does not give what was recorded either: record anew, by `--record`."
+        )
     if verdict.status == "differs":
         search = "`surgeon verify A B --bisect` finds the first value at which they part."
         search = "" if searched else search

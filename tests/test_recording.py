@@ -151,3 +151,22 @@ def test_an_unchanged_file_is_compared_with_what_was_recorded(tmp_path: Path) ->
         else:
             with pytest.raises(surgeon.VerifyError, match="differs from what was recorded"):
                 surgeon.apply(model, "clean", reference=path)
+
+
+def test_where_the_first_model_is_not_the_recorded_one_no_search_is_advised(tmp_path: Path) -> None:
+    model = parse("g (float[2] x) => (float[2] y) { y = Neg (x) }")
+    np.savez(tmp_path / "r.npz", x=np.float32([1, 2]), y=np.float32([1, 2]))
+    verdict = surgeon.verify(model, model, reference=tmp_path / "r.npz")
+    assert verdict.status == "differs"
+    assert "at , " not in (verdict.detail or "")
+    assert verdict.mend.startswith("A does not give what was recorded either")
+
+
+def test_an_output_that_is_not_compared_is_not_said_to_agree() -> None:
+    model = parse(
+        """g (float[n] x) => (float[n] y, float[n] z) {
+            b = Neg (x)  c = Neg (b)  y = Relu (c)  d = Sub (x, x)  z = Div (d, d) }"""
+    )
+    verdict = surgeon.apply(model, "clean").report.verdict
+    assert verdict is not None
+    assert "it is NaN throughout; 1 output agrees at " in (verdict.detail or "")

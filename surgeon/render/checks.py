@@ -50,7 +50,7 @@ def parting(verdict: Verdict) -> RenderableType:
     if found is None and not verdict.comparisons:
         return Text("nothing to bisect: the two were not compared")
     if found is None:
-        said = "none is known that differs, where both run, by more than halves on the way explain"
+        said = "where both run, all that both hold agrees within what is allowed"
         return Text(f"no value to bisect: {said}")
     name = words.name(found.differs.name)
     called = "" if found.other == found.differs.name else f" (`{words.name(found.other)}` in B)"

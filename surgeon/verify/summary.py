@@ -36,15 +36,16 @@ def agreement(comparisons: Sequence[Comparison]) -> str:
     """How well they agree, in a sentence."""
     if not comparisons:
         return "it was not compared"
-    checks = [output for each in comparisons for output in each.outputs]
+    checks = [output for each in comparisons for output in each.outputs if not output.doubted]
     inputs = f"{len(comparisons)} input{'s' * (len(comparisons) > 1)}"
     if not checks:
         return f"no output was compared at {inputs}"
     largest = max(checks, key=lambda check: check.max_relative)
-    count = len(comparisons[0].outputs)
-    text = (
-        f"{count} outputs agree at {inputs}, " if count > 1 else f"its output agrees at {inputs}, "
-    )
+    count = len({check.name for check in checks})
+    said = f"{count} output{'s agree' if count > 1 else ' agrees'}"
+    if len(comparisons[0].outputs) == 1:
+        said = "its output agrees"
+    text = f"{said} at {inputs}, "
     if largest.max_relative:
         text += f"largest error {largest.max_relative:.2g} of the spread of `{largest.name}`"
     else:
