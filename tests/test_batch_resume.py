@@ -178,11 +178,11 @@ def test_what_a_killed_run_wrote_last_is_known_as_its_own(
 
 
 def test_two_runs_do_not_share_a_state(zoo: Path, double: Path) -> None:
-    first = surgeon.batch(zoo, zoo.parent / "out", double)
-    next(first)
-    with pytest.raises(OutputError, match="another run of `surgeon batch` uses this state"):
-        next(surgeon.batch(zoo, zoo.parent / "out", double))
-    first.close()
+    with surgeon.batch(zoo, zoo.parent / "out", double) as first:
+        for _ in first:
+            with pytest.raises(OutputError, match="another run of `surgeon batch` uses this state"):
+                next(surgeon.batch(zoo, zoo.parent / "out", double))
+            break
     assert len(list(surgeon.batch(zoo, zoo.parent / "out", double))) == 3
 
 

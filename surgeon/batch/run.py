@@ -49,6 +49,9 @@ RETRY = ("failed",)
 class Run(Iterator[Row]):
     """A batch under way: gives a row for each file, as they come.
 
+    A loop that may be left early stands in `with surgeon.batch(...) as run:`, or ends in `close`:
+    else workers and the lock of the state stay until Python collects it.
+
     Attributes:
         total: How many files there are.
         target: DEST.
@@ -78,6 +81,12 @@ class Run(Iterator[Row]):
 
     def __next__(self) -> Row:
         return next(self._rows)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Stop: what is in hand is given up, what is done stays done."""
