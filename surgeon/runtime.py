@@ -23,6 +23,7 @@ from surgeon.external import bytes_outside, with_small_data
 from surgeon.nested import every_node
 from surgeon.numerals import natural
 from surgeon.ortvalues import NARROW, NUMPY, array_of, element, table_of
+from surgeon.spelling import lacked
 
 THREADS = 2  # of one operator in a model of any size
 _SMALL = 1 << 20  # bytes of a model whose threads would take longer to start than it does to run
@@ -66,14 +67,12 @@ class NotRunnable(OnnxruntimeError):
     def __init__(
         self, *, where: str, text: str, operators: Sequence[str], lacking: bool = False
     ) -> None:
-        names = ", ".join(f"`{name}`" for name in operators)
-        super().__init__(
-            f"onnxruntime has no {names}" if names else f"the model does not load: {text}",
-            where=where,
-            mend="Replace these operators." if names else "Mend what onnxruntime complains about.",
-            text=text,
-            lacking=lacking or bool(operators),
-        )
+        said = f"onnxruntime has no {lacked(operators)}", "Replace these operators."
+        if not operators:
+            said = f"the model does not load: {text}", "Mend what onnxruntime complains about."
+        what, mend = said
+        lacking = lacking or bool(operators)
+        super().__init__(what, where=where, mend=mend, text=text, lacking=lacking)
         self.operators = tuple(operators)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 import onnx
 
-from surgeon.standard import STANDARD
+from surgeon.standard import STANDARD, known_operators
 
 _LIBRARIES = ("aten", "torchvision", "torchaudio", "quantized_decomposed", "torchao")
 ATEN_DOMAINS = frozenset({*_LIBRARIES, *(f"org.pytorch.{name}" for name in _LIBRARIES)})
@@ -142,3 +143,9 @@ def is_plugin(name: str) -> bool:
 def spelling(node: onnx.NodeProto) -> str:
     """Domain and operator as the file has them."""
     return f"{node.domain or 'ai.onnx'}.{node.op_type}"
+
+
+def lacked(operators: Iterable[str]) -> str:
+    """Operators that onnxruntime does not have, as `domain.Op`; of known ones not these types."""
+    own = {f"ai.onnx.{operator}" for operator in known_operators()}
+    return ", ".join(f"`{name}`{' of these types' * (name in own)}" for name in operators)

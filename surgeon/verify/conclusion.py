@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from surgeon.spelling import lacked
 from surgeon.verify.compare import worst
 from surgeon.verify.summary import agreement
 from surgeon.verify.verdict import Comparison, NotCompared, OutputCheck, Verdict
@@ -61,9 +62,8 @@ def conclude(
         place = where.describe()
         return made("differs", f"{chosen}, {f'at {place}, ' if place else ''}by {where.by}")
     if lacking:
-        missing = ", ".join(f"`{name}`" for name in lacking)
         how = f"{way}, " if way and marked else ""
-        return made("runs", f"onnxruntime has no {missing}; {how}{agreement(marked)}")
+        return made("runs", f"onnxruntime has no {lacked(lacking)}; {how}{agreement(marked)}")
     if not marked:
         why = skipped[0].why if skipped else "the model has no outputs"
         return made("runs", f"it loads, and was not compared: {why}")
