@@ -211,7 +211,7 @@ def test_names_become_identifiers() -> None:
     model = parser.parse_model(NAMED)
     result = surgeon.apply(model, "plain-names", require="equivalent")
     after = result.model.to_proto()
-    text = after.SerializeToString()
+    text = after.graph.SerializeToString()  # the log of the model tells the former names
     assert [v.name for v in after.graph.input] == ["x_0", "c"]
     assert [v.name for v in after.graph.output] == ["c_0_2", "Identity_y"]
     assert elements(after.graph.input[0])[1] == ["N_0", 3]
