@@ -214,10 +214,10 @@ def _of_function(function: Callable[[Draft, Match], Any], draft: Draft, match: M
         raise LookupError(f"{error}; with a domain of its own it may be a plugin") from None
     except opsets.UnknownAttribute as error:
         raise LookupError(str(error)) from None
-    for each in result if isinstance(result, tuple) else (result,):
+    given = result if isinstance(result, tuple) else (result,)
+    for each in given:
         if not isinstance(each, gs.Tensor):
             raise TypeError(f"its function gave {type(each).__name__}, not a tensor that `op` made")
-    given = result if isinstance(result, tuple) else (result,)
     replaced = {id(tensor) for tensor in match.root.outputs}
     if any(id(t) in replaced for t in (*given, *(t for n in draft.nodes for t in n.inputs))):
         raise ValueError("what its function gives is made of the value that it replaces")

@@ -147,5 +147,8 @@ def spelling(node: onnx.NodeProto) -> str:
 
 def lacked(operators: Iterable[str]) -> str:
     """Operators that onnxruntime does not have, as `domain.Op`; of known ones not these types."""
-    own = {f"ai.onnx.{operator}" for operator in known_operators()}
-    return ", ".join(f"`{name}`{' of these types' * (name in own)}" for name in operators)
+    known = known_operators()
+    return ", ".join(
+        f"`{name}`{' of these types' * (name.removeprefix('ai.onnx.') in known)}"
+        for name in operators
+    )

@@ -17,6 +17,7 @@ from surgeon.listing import written
 from surgeon.model import Model
 from surgeon.reference.plan import reads
 from surgeon.spelling import operator_name
+from surgeon.standard import attribute_value
 
 _SCOPES = ("namespace", "pkg.torch.onnx.name_scopes")  # of PyTorch's newer exporter
 _STACK = "pkg.torch.onnx.stack_trace"
@@ -165,11 +166,11 @@ def _shown(attribute: onnx.AttributeProto) -> str:
         return "a body"
     if attribute.ref_attr_name:
         return f"@{attribute.ref_attr_name}"
-    value = onnx.helper.get_attribute_value(attribute)
+    value = attribute_value(attribute)
     if isinstance(value, onnx.TensorProto):
         dtype = onnx.TensorProto.DataType.Name(value.data_type).lower()
         return f"{dtype}{list(value.dims)}"
-    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    text = str(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 

@@ -390,6 +390,8 @@ def test_remarks_are_told_of_all_files_together() -> None:
     assert [said for said, _ in remarks(differing)] == ["N go (`--keep-it`)"]
     both = [Row("", "repaired", remarks=(f"not on `L`: {said}",)) for said in ("`a`, `b`", "`b`")]
     assert [said for said, _ in remarks(both)] == ["not on `L`: `a`, `b`"]
+    twice = Row("c", "unchanged", remarks=("`aten` has no rule", "`clean` has no rule"))
+    assert [[row.name for row in same] for _, same in remarks([twice])] == [["c"]]
     old = rows[0].to_dict()
     del old["remarks"]  # as an earlier release kept it
     assert Row.from_dict(old).remarks == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from sweeping import F32, FOLD, SIGNS, ops, same
 from truth import parse
 
@@ -50,31 +51,18 @@ def test_what_holds_for_one_call_is_not_taken_for_all() -> None:
     assert (found["y"].shape, found["q"].shape) == ((6,), (20,))
 
 
-def test_a_function_that_others_call_is_not_taken_for_what_the_main_graph_gives_it() -> None:
+@pytest.mark.parametrize("opset", [17, 16], ids=["of its opset", "of another one"])
+def test_a_function_that_others_call_is_not_taken_for_what_the_main_graph_gives_it(
+    opset: int,
+) -> None:
     """`inner` stands first in the file; what `outer` gives it has another shape."""
     proto = parse(
-        """
-        g (float[2,3] x) => (float[a] y, float[b] q) { y = my.inner (x) q = my.outer (x) }
+        f"""
+        g (float[2,3] x) => (float[a] y, float[b] q) {{ y = my.inner (x) q = my.outer (x) }}
         <domain: "my", opset_import: ["": 17, "my": 1]>
-        inner (v) => (o) { s = Shape (v) t = ReduceProd (s) o = Reshape (v, t) }
-        <domain: "my", opset_import: ["": 17, "my": 1]>
-        outer (v) => (o) { c = Concat <axis = 0> (v, v) o = my.inner (c) }
-        """,
-        domains=', "my": 1',
-    )
-    result = surgeon.apply(proto, "shape-chains", FOLD, verify=False)
-    found = Session(result.model.to_proto()).run({"x": np.ones((2, 3), F32)})
-    assert (found["y"].shape, found["q"].shape) == ((6,), (12,))
-
-
-def test_a_function_that_one_of_another_opset_calls_is_not_taken_for_what_others_give_it() -> None:
-    proto = parse(
-        """
-        g (float[2,3] x) => (float[a] y, float[b] q) { y = my.inner (x) q = my.outer (x) }
-        <domain: "my", opset_import: ["": 17, "my": 1]>
-        inner (v) => (o) { s = Shape (v) t = ReduceProd (s) o = Reshape (v, t) }
-        <domain: "my", opset_import: ["": 16, "my": 1]>
-        outer (v) => (o) { c = Concat <axis = 0> (v, v) o = my.inner (c) }
+        inner (v) => (o) {{ s = Shape (v) t = ReduceProd (s) o = Reshape (v, t) }}
+        <domain: "my", opset_import: ["": {opset}, "my": 1]>
+        outer (v) => (o) {{ c = Concat <axis = 0> (v, v) o = my.inner (c) }}
         """,
         domains=', "my": 1',
     )

@@ -133,16 +133,14 @@ def _by_form(entries: Iterable[tuple[str, str, str, Row]]) -> list[tuple[str, st
     Args:
         entries: The kind, the words without what does not count, the words, and whose they are.
     """
-    groups: dict[tuple[str, str], list[tuple[str, Row]]] = {}
+    texts: dict[tuple[str, str], set[str]] = {}
+    groups: dict[tuple[str, str], dict[int, Row]] = {}  # a row once: two recipes may say the same
     for kind, words, said, row in entries:
-        groups.setdefault((kind, _form_of(words)), []).append((said, row))
-    ranked = sorted(groups.items(), key=lambda item: (-len(_once(item[1])), item[0]))
+        key = kind, _form_of(words)
+        texts.setdefault(key, set()).add(said)
+        groups.setdefault(key, {})[id(row)] = row
+    ranked = sorted(groups, key=lambda key: (-len(groups[key]), key))
     return [
-        (kind, same[0][0] if len({said for said, _ in same}) == 1 else form, _once(same))
-        for (kind, form), same in ranked
+        (key[0], min(texts[key]) if len(texts[key]) == 1 else key[1], list(groups[key].values()))
+        for key in ranked
     ]
-
-
-def _once(said: Sequence[tuple[str, Row]]) -> list[Row]:
-    """The rows of which something is said, each once: of two recipes it may be the same."""
-    return list({id(row): row for _, row in said}.values())

@@ -98,11 +98,12 @@ class Calls:
 
     def heed(self, node: gs.Node, function: gs.Function, facts: Facts) -> None:
         """Mark the function where a call, whose facts its values have now, is unfit for it."""
-        for inner in function.nodes:
-            if (inner.domain or "") in _DOMAINS:
-                kinds = (0 if t.is_empty() else facts.of(t).dtype for t in inner.inputs)
-                if not fits(inner.op, facts.opset, tuple(kinds)):
-                    self.unfit.add(key_of(node))
+        if not all(
+            fits(inner.op, facts.opset, tuple(facts.of(t).dtype for t in inner.inputs))
+            for inner in function.nodes
+            if (inner.domain or "") in _DOMAINS
+        ):
+            self.unfit.add(key_of(node))
 
     def inline(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
         """The nodes in the place of a call, producers first; None where it stays.

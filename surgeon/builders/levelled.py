@@ -43,12 +43,7 @@ def _of_plane(key: str, value: Any) -> Any:
     """
     if key == "output_shape" and value:
         raise Refused("its pads are worked out of its lengths")
-    if key == "pads" and value:
-        front, behind = value
-        return [0, front, 0, behind]
-    if key in _OF_ROW and value:
-        return [_OF_ROW[key], *value]
-    return value
+    return _along((None, 0), 1, key, value)
 
 
 def resized_lines_as_planes(draft: Draft, match: Match) -> gs.Tensor:
@@ -114,15 +109,16 @@ def volume_pool_as_planes(draft: Draft, match: Match) -> gs.Tensor:
         ((1, 2), [batch, channels, depth, c.mul(lengths[1], lengths[2])]),
         ((0, None), [batch, channels, *lengths]),
     ):
-        kept = {key: _along(axes, key, value) for key, value in attributes.items()}
+        kept = {key: _along(axes, 3, key, value) for key, value in attributes.items()}
         planes = c.reshape(c.op("MaxPool", planes, **kept), wanted)
     return planes
 
 
-def _along(axes: tuple[int, int | None], key: str, value: Any) -> Any:
-    """An attribute of a pool of volumes, as that of planes along these axes; None is a new one."""
+def _along(axes: tuple[int | None, int | None], of: int, key: str, value: Any) -> Any:
+    """An attribute of what goes along so many axes, as that along two; None is a new one."""
     if key == "pads" and value:
-        return [0 if axis is None else value[axis + end] for end in (0, 3) for axis in axes]
+        ends = np.reshape(value, (2, of)).tolist()
+        return [0 if axis is None else end[axis] for end in ends for axis in axes]
     if key in _OF_ROW and value:
         return [_OF_ROW[key] if axis is None else value[axis] for axis in axes]
     return value

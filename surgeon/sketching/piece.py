@@ -305,11 +305,11 @@ def _with_defaults(
     """
     schemas = [standard.schema(op, each) for each in (opset, standard.newest_opset())]
     known, newest = ({} if each is None else each.attributes for each in schemas)
+    usual = standard.defaults(op, opset)
     found, unsaid = dict(stated), []
     for key in sorted((known.keys() & newest.keys()) - stated.keys()):
-        default = known[key].default_value
-        if default.name:
-            found[key] = onnx.helper.get_attribute_value(default)
+        if key in usual:
+            found[key] = usual[key]
         else:
             unsaid.append(key)
     return found, unsaid

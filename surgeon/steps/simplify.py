@@ -6,7 +6,6 @@ onnxsim takes seconds to import and is native code: it runs in a subprocess, nev
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from surgeon.errors import ForeignError, VerifyError
 from surgeon.external import LARGEST, bytes_outside, external_tensors, with_data
 from surgeon.isolation import cell
 from surgeon.nested import every_node
-from surgeon.standard import STANDARD
+from surgeon.standard import STANDARD, known_operators
 from surgeon.workers import Worker
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
@@ -94,7 +93,7 @@ def _with_names_apart(
     """
     called = [(node.domain, node.op_type) for node in _nodes(model)]
     called += [(function.domain, function.name) for function in model.functions]
-    alike = [key for key in called if key[0] not in STANDARD and key[1] in _own_names()]
+    alike = [key for key in called if key[0] not in STANDARD and key[1] in known_operators()]
     aside = {key: (key[0], f"{_ASIDE}{key[1]}") for key in alike}
     if aside:
         copy = onnx.ModelProto()
@@ -116,12 +115,6 @@ def _call(model: onnx.ModelProto, names: Mapping[tuple[str, str], tuple[str, str
     for function in model.functions if names else ():
         key = (function.domain, function.name)
         _, function.name = names.get(key, key)
-
-
-@cache
-def _own_names() -> frozenset[str]:
-    """The operators of ONNX's own, of any version."""
-    return frozenset(s.name for s in onnx.defs.get_all_schemas() if s.domain in STANDARD)
 
 
 def _with_free_constants(model: onnx.ModelProto) -> onnx.ModelProto:
