@@ -382,6 +382,22 @@ def test_sizes_that_are_told_stay_but_for_the_batch() -> None:
     assert "sizes that `--shape` may tell" in without.report.failures[0]
 
 
+def test_a_shape_with_minus_one_for_sizes_that_run_time_tells_copies_the_batch() -> None:
+    proto = model("""(float[1,2,h,w] x) => (float[1,2,n] y)
+        <int64[3] s = {1, 2, -1}> { a = Relu (x) y = Reshape (a, s) }""")
+    result = surgeon.apply(proto, "any-batch", strict=True)
+    feeds = {"x": np.arange(36, dtype=np.float32).reshape(3, 2, 2, 3)}
+    (found,) = ran(result.model.to_proto(), feeds)
+    assert np.array_equal(found, feeds["x"].reshape(3, 2, 6))
+
+
+def test_where_zeros_are_sizes_it_is_refused() -> None:
+    proto = model("""(float[1,2,h,w] x) => (float[1,2,n] y)
+        <int64[3] s = {1, 2, -1}> { a = Relu (x) y = Reshape <allowzero = 1> (a, s) }""")
+    result = surgeon.apply(proto, "any-batch")
+    assert "two of the sizes that it makes are not known" in result.report.failures[0]
+
+
 def test_a_fixed_dimension_is_told_of_the_recipe(tmp_path) -> None:
     path = tmp_path / "in.onnx"
     onnx.save(model("(float[1,3] x) => (float[1,3] y) { y = Relu (x) }"), path)

@@ -101,7 +101,8 @@ def reshaped(flow: Flow, node: onnx.NodeProto) -> None:
     if not options:
         raise Frozen("it mixes the batch with what is in front of it")
     at, lead = flow.choose(options)
-    written = _written(target, after, axis, at)
+    copies = shape[axis] == after[at] and not attribute(node, "allowzero", 0)
+    written = _written(target, after, axis, at, copies=copies)
     if written != target:
         node.input[1] = flow.add(f"{node.output[0]}_shape", np.array(written, np.int64))
     flow.places[node.output[0]] = at
@@ -124,7 +125,9 @@ def _options(after: Sequence[Size], front: int, batch: int) -> Iterator[tuple[in
     yield from sorted(found, key=lambda each: each[1] != 1)
 
 
-def _written(target: Sequence[int], after: Sequence[Size], axis: int, at: int) -> list[int]:
+def _written(
+    target: Sequence[int], after: Sequence[Size], axis: int, at: int, *, copies: bool
+) -> list[int]:
     """The shape that Reshape is given, for any size of the axis that holds the batch.
 
     Args:
@@ -132,6 +135,7 @@ def _written(target: Sequence[int], after: Sequence[Size], axis: int, at: int) -
         after: What comes out, for that.
         axis: Where the batch is before.
         at: Where it is afterwards.
+        copies: A 0 there gives the size that the axis has.
     """
     written = list(target)
     if axis != at and axis < len(target) and target[axis] == 0:
@@ -142,6 +146,9 @@ def _written(target: Sequence[int], after: Sequence[Size], axis: int, at: int) -
         other = target.index(-1)
         size = after[other]
         if not isinstance(size, int):
+            if axis == at and copies:
+                written[at] = 0  # as long as what came
+                return written
             raise Frozen("two of the sizes that it makes are not known")
         written[other] = size
     written[at] = -1
