@@ -234,7 +234,9 @@ def _who_frees(axis: int, given: int | str) -> str:
     named = isinstance(given, str)
     if axis == 0:
         return "; the recipe `any-batch` makes the first one dynamic" + (
-            "." if named else ", in a run before this one: any number of items goes then."
+            f", as `batch`, without `--shape`: `--rename batch={given}` calls it so."
+            if named
+            else ", in a run before this one: any number of items goes then."
         )
     return "; the recipe `any-size` makes sizes dynamic, put it in front" + (
         "." if named else ", in a run before this one."

@@ -15,7 +15,7 @@ from surgeon.external import external_tensors, locations
 from surgeon.files import external_path
 from surgeon.model import Model
 from surgeon.nested import every_node
-from surgeon.recipe import Recipe, Rule
+from surgeon.recipe import FreeBatchStep, FreeSizesStep, Recipe, Rule
 from surgeon.recipe.fewer import left_out, names_of
 from surgeon.soundness.apart import (
     with_names_of_their_own,
@@ -80,8 +80,10 @@ def not_there(model: Model, keep: Collection[str]) -> list[str]:
     return [name for name in keep if name.removeprefix(f"{DEFAULT}.") not in known]
 
 
-def see_named(model: Model, names: Mapping[str, str]) -> None:
+def see_named(model: Model, names: Mapping[str, str], recipes: Sequence[Recipe]) -> None:
     """See that what is to be called otherwise is in the file, and gets a name of its own.
+
+    A size that a recipe makes dynamic has its name only then, so the step that renames sees to it.
 
     Raises:
         RecipeError: It is not, or has none.
@@ -90,7 +92,14 @@ def see_named(model: Model, names: Mapping[str, str]) -> None:
         if not isinstance(old, str) or not isinstance(new, str) or not new:
             what = f"`{old}` is to be called {new!r}, which is no name"
             raise RecipeError(what, where="--rename", mend="Give names.")
-    if names:
+    made = {
+        name
+        for recipe in recipes
+        for step in recipe.steps
+        if isinstance(step, FreeBatchStep | FreeSizesStep)
+        for name in ((step.dim,) if isinstance(step, FreeBatchStep) else step.names)
+    }
+    if names := {old: new for old, new in names.items() if old not in made}:
         try:
             found_names(model.proto.graph, names)
         except SurgeonError as error:

@@ -185,8 +185,8 @@ def apply(
     with collector_paused():
         original = Model.of(model)
         see_kept(original, keep)
-        see_named(original, rename or {})
         named = fewer([as_recipe(recipe) for recipe in recipes], without)
+        see_named(original, rename or {}, named)
         said = [recipe_for_names(rename)] if rename else []
         said += [recipe_for_metadata(metadata)] if metadata else []
         plan = Plan(

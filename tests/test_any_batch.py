@@ -409,6 +409,24 @@ def test_a_fixed_dimension_is_told_of_the_recipe(tmp_path) -> None:
     assert told in " ".join(done.output.split())
 
 
+def test_what_it_makes_dynamic_is_called_otherwise_in_the_same_run(tmp_path) -> None:
+    path = tmp_path / "in.onnx"
+    onnx.save(model("(float[1,3] x) => (float[1,3] y) { y = Relu (x) }"), path)
+    done = run("apply", "any-batch", path, tmp_path / "o.onnx", "--shape", "x=n,3")
+    assert done.exit_code == 2
+    assert "`--rename batch=n`" in " ".join(done.output.split())
+    done = run("apply", "any-batch", path, tmp_path / "o.onnx", "--rename", "batch=n")
+    assert done.exit_code == 0, done.output
+    dims = onnx.load(tmp_path / "o.onnx").graph.output[0].type.tensor_type.shape.dim
+    assert [dim.dim_param or dim.dim_value for dim in dims] == ["n", 3]
+
+
+def test_a_name_that_no_step_gave_in_the_end_is_told() -> None:
+    proto = model("(float[2,3] x) => (float y) { y = ReduceSum <keepdims = 0> (x) }")
+    report = surgeon.apply(proto, "any-batch", rename={"batch": "n"}).report
+    assert "`rename-batch` was skipped: nothing is called `batch`" in report.failures[1]
+
+
 FROZEN_INSIDE = """(float[{b},6] x, float[{b},6] z) => (float[{b},2,3] y)
     <int64[3] s = {{1, 2, 3}}> {{
     p = Mul (x, z) y = Reshape (p, s) }}"""
