@@ -302,6 +302,7 @@ class Operation:
         self, step: FreeBatchStep | FreeSizesStep, recipe: Recipe, allow: frozenset[str]
     ) -> None:
         """A step that changes what sizes the model is defined for."""
+        from surgeon import anybatch, anysize
         from surgeon.steps.freeing import Free, freed, rule_of
 
         made: list[Free] = []
@@ -318,6 +319,10 @@ class Operation:
             self.notes.changes.append(made[-1].change)
             if self.check:
                 self.notes.remarks.append(made[-1].compared)
+            return
+        done_before = {change.rule for change in self.notes.changes}
+        if anysize.STEP in done_before and anybatch.STEP not in done_before:
+            self.notes.failures[-1] += "; in front of `any-size`, it knows the sizes of the file"
 
     def _hand_over(
         self, step: AsReadStep | NamesStep, recipe: Recipe, allow: frozenset[str]

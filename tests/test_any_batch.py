@@ -533,3 +533,16 @@ def test_a_part_that_all_share_is_told_no_bounds_any_more() -> None:
     result = surgeon.apply(model, "any-batch", strict=True)
     assert result.report.status == "equivalent"
     assert not result.model.to_proto().graph.node[-1].attribute
+
+
+def test_behind_any_size_it_says_where_it_would_know_more() -> None:
+    proto = model("""(float[2,2,1,8] x) => (float[8,2,2] y)
+        <int64[2] s = {16, 2}, int64[3] b = {8, 2, 2}> {
+        t = Transpose <perm = [3, 0, 1, 2]> (x) r = Reshape (t, s) e = Relu (r)
+        y = Reshape (e, b) }""")
+    told = {"x": (2, 2, 1, "width")}
+    behind = surgeon.apply(proto, "any-size", "any-batch", shape=told).report
+    assert behind.fired == {"any-size/free-sizes": 1}
+    assert "in front of `any-size`, it knows the sizes of the file" in behind.failures[0]
+    result = surgeon.apply(proto, "any-batch", "any-size", shape=told, strict=True)
+    assert len(result.report.fired) == 2
