@@ -215,4 +215,6 @@ def _mended() -> Iterator[None]:
     try:
         yield
     except ForeignError as error:
-        raise type(error)(error.what, where=error.where, mend=_MENDS[type(error)]) from None
+        # a verdict has what alone
+        what = f"{error.what}, the limit of `--timeout`" if isinstance(error, TimeUp) else error.what
+        raise type(error)(what, where=error.where, mend=_MENDS[type(error)]) from None

@@ -94,7 +94,7 @@ def test_an_endless_loop_is_refused_where_equality_is_wanted(
     out = tmp_path / "out.onnx"
     result = run("apply", double, endless, out, "--timeout", 6, "--require", "equivalent")
     assert result.exit_code == 3, result.output
-    assert "did not end within 6 seconds" in result.output
+    assert "did not end within 6 seconds, the limit of `--timeout`" in result.output
     assert not out.exists()
 
 
