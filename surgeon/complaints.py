@@ -67,6 +67,8 @@ class Complaint(NamedTuple):
 def complaints(words: Sequence[str] = ()) -> list[Complaint]:
     """The rows that hold all of the words, in any case; without words every row.
 
+    `Where` and its like are operators, `where` is a word.
+
     What a row is about counts more than what helps: it stands in front. A word that is an operator
     of ONNX's has a row of its own, of the recipes with rules about it. Where no row holds all that
     was given, it is read as a message: rows that quote it stand in front, then those about the
@@ -78,17 +80,31 @@ def complaints(words: Sequence[str] = ()) -> list[Complaint]:
     rows = _rows()
     if not words:
         return rows
-    wanted = [word.casefold() for word in words]
-    found = _that_hold(rows, wanted)
+    found = _that_hold(rows, words)
     if not found:
-        return _of_message(rows, " ".join(words))
-    found.sort(key=lambda each: _place(each, wanted))
-    about = [each for each in found if _place(each, wanted) < _IN_HELP]
+        alone = _of_operators(words) if len(words) == 1 else []
+        return alone or _of_message(rows, " ".join(words))
+    found.sort(key=lambda each: _place(each, words))
+    about = [each for each in found if _place(each, words) < _IN_HELP]
     return [*about, *_of_operators(words), *found[len(about) :]]
 
 
 def _that_hold(rows: Sequence[Complaint], wanted: Sequence[str]) -> list[Complaint]:
-    return [each for each in rows if all(word in " ".join(each).casefold() for word in wanted)]
+    return [row for row in rows if all(_holds(" ".join(row), word) for word in wanted)]
+
+
+def _holds(text: str, word: str, end: str = "") -> bool:
+    """Whether a text has a word, in any case; `Where` is the operator, and no `where`.
+
+    Args:
+        text: Of a row.
+        word: Or a part of one, where it is no operator.
+        end: Of a pattern, behind a whole word.
+    """
+    if word in _JOINING:
+        return bool(re.search(rf"\b{word}\b", text))
+    begin = r"\b" if end else ""
+    return bool(re.search(rf"(?i){begin}{re.escape(word)}{end}", text))
 
 
 def _of_operators(words: Sequence[str]) -> list[Complaint]:
@@ -126,7 +142,7 @@ def _of_message(rows: Sequence[Complaint], message: str) -> list[Complaint]:
         about += [r for r in rows if r not in about and any(re.search(t, r.about) for t in typed)]
     found = [*quoted, *about, *_of_operators(operators)]
     if not found:  # several words may be given as one, in quotes
-        found = _that_hold(rows, message.casefold().split()) or _of_words(rows, message)
+        found = _that_hold(rows, message.split()) or _of_words(rows, message)
     if not found:
         what = f"no complaint speaks of `{message}`"
         raise RecipeError(what, where="which", mend=_mend(message, operators, rows))
@@ -210,10 +226,9 @@ def _stem(word: str) -> str:
 
 def _place(row: Complaint, wanted: Sequence[str]) -> int:
     """Whether a row is about one of the words (0), about one with that in it (1), or about none."""
-    about = row.about.casefold()
-    if any(re.search(rf"\b{re.escape(word)}\b", about) for word in wanted):
+    if any(_holds(row.about, word, end=r"\b") for word in wanted):
         return 0
-    return 1 if any(word in about for word in wanted) else _IN_HELP
+    return 1 if any(_holds(row.about, word) for word in wanted) else _IN_HELP
 
 
 def _mend(message: str, operators: Sequence[str], rows: Sequence[Complaint]) -> str:

@@ -216,5 +216,7 @@ def _mended() -> Iterator[None]:
         yield
     except ForeignError as error:
         # a verdict has what alone
-        what = f"{error.what}, the limit of `--timeout`" if isinstance(error, TimeUp) else error.what
+        what = (
+            f"{error.what}, the limit of `--timeout`" if isinstance(error, TimeUp) else error.what
+        )
         raise type(error)(what, where=error.where, mend=_MENDS[type(error)]) from None

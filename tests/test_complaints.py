@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from command import run
 
@@ -25,6 +27,13 @@ def test_words_are_looked_for_in_any_case_and_all_of_them() -> None:
 
 def test_an_operator_brings_the_recipes_about_it() -> None:
     assert complaints(["GridSample"])[-1].recipes == "`grid-forms`, `out-of-opset`"
+
+
+def test_operators_that_are_words_of_any_sentence_are_meant_as_they_are_spelled() -> None:
+    (where,) = complaints(["Where"])
+    assert where.about == "Where: recipes with rules about it"
+    assert all(re.search(r"\bIf\b", " ".join(each)) for each in complaints(["If"]))
+    assert len(complaints(["where"])) > 10
 
 
 def test_rows_that_are_about_a_word_stand_before_those_whose_help_names_it() -> None:
