@@ -18,6 +18,8 @@ from surgeon.standard import STANDARD
 
 Shape = tuple[dims.Dim, ...]
 
+_WRAPS = 1 << 31  # times a size, it may be 0 where the product wraps around
+
 
 def inferred_entry(draft: Draft, match: Match) -> gs.Tensor:
     """y = Reshape (x, t) for a t of numbers and one computed size, which the others tell: -1.
@@ -183,7 +185,10 @@ def _zero_with(facts: Facts, entry: int | gs.Tensor, own: int | gs.Tensor | None
 
 
 def _factor(facts: Facts, size: gs.Tensor) -> gs.Tensor:
-    """The value that a size is a multiple of, by constants other than 0 and views."""
+    """The value that a size is a multiple of, by constants other than 0 and views.
+
+    By small ones, as a product that wraps around may be 0.
+    """
     while size.inputs:
         node = size.inputs[0]
         if (node.domain or "") not in STANDARD:
@@ -193,7 +198,10 @@ def _factor(facts: Facts, size: gs.Tensor) -> gs.Tensor:
             continue
         factors = list(node.inputs) if node.op == "Mul" else []
         arrays = [facts.array(factor) for factor in factors]
-        plain = [array is not None and bool(array.all()) for array in arrays]
+        plain = [
+            array is not None and bool(((0 < abs(array)) & (abs(array) < _WRAPS)).all())
+            for array in arrays
+        ]
         if True not in plain:
             return size
         size = factors[1 - plain.index(True)]
