@@ -199,7 +199,7 @@ def _factor(facts: Facts, size: gs.Tensor) -> gs.Tensor:
         factors = list(node.inputs) if node.op == "Mul" else []
         arrays = [facts.array(factor) for factor in factors]
         plain = [
-            array is not None and bool(((0 < abs(array)) & (abs(array) < _WRAPS)).all())
+            array is not None and bool(((abs(array) > 0) & (abs(array) < _WRAPS)).all())
             for array in arrays
         ]
         if True not in plain:
