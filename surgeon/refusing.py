@@ -58,6 +58,7 @@ def not_saved(
     verdict: Verdict,
     unbounded: Sequence[str] = (),
     waiting: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    told: str = "",
 ) -> VerifyError:
     """The error of a result that is wrong; names the rewrites that make it so, where known.
 
@@ -66,6 +67,7 @@ def not_saved(
         verdict: What is wrong.
         unbounded: Approximate rules that fired, and state no bound of their error.
         waiting: Rules that may do without rewrites at fault, by what has to be allowed for them.
+        told: What was said of sizes that contradicts itself.
     """
     blamed = [f"`{r.recipe}/{r.rule}` at {r.node}" for r in report.at_fault]
     stated = {(c.recipe, c.rule): c.contract for c in report.changes if c.contract}
@@ -81,13 +83,29 @@ def not_saved(
         saving = (
             f"say `--allow {kind}`, for which {few(names)} wait{'s' * (len(names) == 1)}; {saving}"
         )
+    mend = _mend_of_verdict(report, verdict, saving)
+    if told and verdict.status == "broken" and not blamed:
+        mend = f"{told}; give one."
     error = VerifyError(
-        f"the result is not saved: {verdict.detail}{named}",
-        where=report.source,
-        mend=_mend_of_verdict(report, verdict, saving),
+        f"the result is not saved: {verdict.detail}{named}", where=report.source, mend=mend
     )
     error.report = report
     return error
+
+
+def told_twice(original: Model, axioms: Axioms) -> str:
+    """Which size of the file was told to be two numbers, in words; "" where none was."""
+    told: dict[str, dict[int, str]] = {}
+    for value in original.proto.graph.input:
+        dims = value.type.tensor_type.shape.dim
+        for dim, given in zip(dims, axioms.shapes.get(value.name, ()), strict=False):
+            if dim.dim_param and isinstance(given, int):
+                told.setdefault(dim.dim_param, {}).setdefault(given, value.name)
+    for name, numbers in told.items():
+        if len(numbers) > 1:
+            (one, first), (other, second) = list(numbers.items())[:2]
+            return f"`--shape` says that `{name}` is {one} in `{first}` and {other} in `{second}`"
+    return ""
 
 
 def _mend_of_verdict(report: Report, verdict: Verdict, saving: str) -> str:

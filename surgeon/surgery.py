@@ -352,7 +352,7 @@ def _refuse_verdict(work: Operation, report: Report, require: str) -> None:
     verdict = report.verdict
     assert verdict is not None
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
-        from surgeon.refusing import not_saved
+        from surgeon.refusing import not_saved, told_twice
 
-        waiting = held_back(work, report.at_fault)
-        raise not_saved(report, verdict, unbounded(work), waiting)
+        waiting, told = held_back(work, report.at_fault), told_twice(work.original, work.axioms)
+        raise not_saved(report, verdict, unbounded(work), waiting, told)

@@ -10,7 +10,7 @@ from truth import model_of, parse
 import surgeon
 from surgeon import dims
 from surgeon.assumptions import parse_assumptions
-from surgeon.errors import RecipeError
+from surgeon.errors import RecipeError, VerifyError
 from surgeon.model import Model
 
 MODEL = Model(model_of("float[b,3,h,w] x, float[n] z", "y = Relu (x)", "y"))
@@ -157,3 +157,9 @@ def test_what_is_wrong_with_one(shape: Any, assume: list[str], message: str) -> 
         parse_assumptions(MODEL, shape, assume)
     assert str(caught.value) == message
     assert caught.value.exit_code == 2
+
+
+def test_a_size_that_was_told_to_be_two_numbers_is_named() -> None:
+    proto = model_of("float[b,3] x, float[b,3] z", "y = Add (x, z)", "y")
+    with pytest.raises(VerifyError, match=r"`b` is 2 in `x` and 4 in `z`; give one"):
+        surgeon.apply(proto, "clean", shape={"x": (2, 3), "z": (4, 3)})
