@@ -9,6 +9,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.padded import sides_of
+from surgeon.builders.views import as_shape
 from surgeon.facts import Facts
 from surgeon.facts.fact import same_dims
 from surgeon.match import Match, attribute_of, is_one_of
@@ -160,18 +161,23 @@ def _from_front(draft: Draft, tensor: gs.Tensor, cut: Cut) -> tuple[int, int, in
 
 
 def gather_all(draft: Draft, match: Match) -> gs.Tensor:
-    """A Gather of every place once, in order: the value."""
+    """A Gather of every place once, in order: the value, or a view of it.
+
+    The latter is `as_strided` as PyTorch's newer exporter has it, behind each pool to one element.
+    """
     node = match.root
     x: gs.Tensor = node.inputs[0]
     shape, places = draft.facts.of(x).shape, draft.facts.array(node.inputs[1])
-    if not shape or places is None or places.ndim != 1:
+    if not shape or places is None or not places.ndim:
         raise Refused("its places are no list that is known")
     axis = int(attribute_of(node, "axis") or 0) % len(shape)
     if places.size != shape[axis]:
         raise Refused(f"{places.size} places are not known to be all of its axis {axis}")
-    if (np.where(places < 0, places + places.size, places) != np.arange(places.size)).any():
+    if (np.where(places < 0, places + places.size, places).ravel() != np.arange(places.size)).any():
         raise Refused("its places are in another order")
-    return x
+    if places.ndim == 1:
+        return x
+    return as_shape(draft, x, (*shape[:axis], *places.shape, *shape[axis + 1 :]))
 
 
 def gather_chain(draft: Draft, match: Match) -> gs.Tensor:

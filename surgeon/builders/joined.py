@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import Bench
-from surgeon.builders.meshes import Line, is_whole, line_through
+from surgeon.builders.meshes import BETWEEN, Line, is_whole, line_behind, line_through
 from surgeon.builders.views import KEEP_ORDER, as_shape
 from surgeon.dims import Dim
+from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 from surgeon.standard import STANDARD
@@ -84,18 +86,47 @@ def _terms(c: Bench, places: gs.Tensor, rank: int) -> Iterator[tuple[Dim, Line]]
         if node is not None and node.op == "Add":
             pending += node.inputs
             continue
-        by: Dim = 1
-        if node is not None and node.op == "Mul":
-            sizes = [_size(c, t) for t in node.inputs]
-            known = [i for i, size in enumerate(sizes) if size is not None]
-            if len(known) != 1:
-                raise Refused("its indices are known at run time only")
-            by = sizes[known[0]]  # type: ignore[assignment] # one of those that are known
-            term = node.inputs[1 - known[0]]
         own = c.rank(term)
-        line = line_through(c, term)
-        yield by, line if line.along is None else replace(line, along=line.along + rank - own)
+        for by, line in _lines(c, term):
+            yield by, line if line.along is None else replace(line, along=line.along + rank - own)
     raise Refused("its indices are a sum of too many terms")
+
+
+def _lines(c: Bench, term: gs.Tensor) -> Iterator[tuple[Dim, Line]]:
+    """The lines of one term, each with what it is multiplied by, in front of views or behind."""
+    array, node = c.facts.array(term), producer_of(term)
+    if array is not None and array.dtype != object:
+        yield from _counts(array.astype(np.int64))
+    elif node is not None and node.op == "Mul":
+        sizes = [_size(c, t) for t in node.inputs]
+        known = [i for i, size in enumerate(sizes) if size is not None]
+        if len(known) != 1:
+            raise Refused("its indices are known at run time only")
+        size = sizes[known[0]]
+        for by, line in _lines(c, node.inputs[1 - known[0]]):
+            yield by * size, line  # type: ignore[operator] # one of those that are known
+    elif node is not None and node.op in BETWEEN:
+        for by, line in _lines(c, node.inputs[0]):
+            yield by, line_behind(c, node, line)
+    else:
+        yield 1, line_through(c, term)
+
+
+def _counts(array: Array) -> Iterator[tuple[int, Line]]:
+    """Constant places that count along axes, as a count along each; none where all are 0.
+
+    Raises:
+        Refused: They do not, or not from 0.
+    """
+    left = array
+    for axis, length in enumerate(array.shape):
+        step = int(array.take(1, axis).flat[0] - array.flat[0]) if length > 1 else 0
+        if step:
+            count = np.arange(length).reshape([-1, *[1] * (array.ndim - 1 - axis)])
+            left = left - step * count
+            yield step, Line(0, length, None, axis)
+    if left.any():
+        raise Refused("its constant indices do not count from 0 along axes")
 
 
 def _size(c: Bench, tensor: gs.Tensor) -> Dim | None:

@@ -20,6 +20,7 @@ from surgeon.facts.fact import Array
 from surgeon.match import producer_of
 from surgeon.rewrite import Refused
 
+BETWEEN = ("Expand", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Identity", "Slice")
 LARGEST_MASK = 1 << 20  # elements of a constant mask; beyond, the node costs less
 
 
@@ -183,20 +184,24 @@ def _counted(line: Line, length: Dim) -> Line:
 
 def line_through(c: Bench, t: gs.Tensor) -> Line:
     """The line that a tensor of indices repeats along its other axes."""
-    array, node, shape = c.facts.array(t), producer_of(t), c.shape(t)
+    array, node = c.facts.array(t), producer_of(t)
     if array is not None and array.dtype != object:
         return _constant(array.astype(np.int64))
-    if node is None or shape is None:
+    if node is None or c.shape(t) is None:
         raise Refused("its indices are known at run time only")
     if node.op == "Range":
         return _count(c, node)
-    if node.op not in ("Expand", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Identity", "Slice"):
+    if node.op not in BETWEEN:
         raise Refused("its indices are known at run time only")
-    inner = line_through(c, node.inputs[0])
-    before = c.shape(node.inputs[0])
+    return line_behind(c, node, line_through(c, node.inputs[0]))
+
+
+def line_behind(c: Bench, node: gs.Node, inner: Line) -> Line:
+    """The line that a node out of `BETWEEN` makes of one."""
+    before, shape = c.shape(node.inputs[0]), c.shape(node.outputs[0])
     if node.op == "Slice":
         return _sliced(c, node, inner)
-    if inner.along is None or before is None or node.op in ("Cast", "Identity"):
+    if inner.along is None or before is None or shape is None or node.op in ("Cast", "Identity"):
         return inner
     if node.op == "Expand":
         along = inner.along + len(shape) - len(before)
