@@ -25,7 +25,7 @@ name: swirl
 functions:
   - |
     <domain: "my.domain", opset_import: ["": 17]>
-    Swirl <slope> (x) => (y) {{ a = LeakyRelu <alpha: float = @slope> (x)  y = Neg (a) }}
+    Swirl <slope, version> (x) => (y) {{ a = LeakyRelu <alpha: float = @slope> (x)  y = Neg (a) }}
 rules:
   - id: {id}
     why: It says what the operator computes.
@@ -99,7 +99,7 @@ def test_an_operator_of_ones_own_in_the_original_is_compared() -> None:
 
 
 def test_an_attribute_that_a_node_leaves_out_is_what_the_function_says() -> None:
-    told = FROM_PLUGIN.replace("Swirl <slope> (x)", "Swirl <slope: float = 0.5> (x)")
+    told = FROM_PLUGIN.replace("Swirl <slope, version>", "Swirl <slope: float = 0.5>")
     silent = parsed(CUSTOM.replace(" <slope = 0.25>", ""))
     result = surgeon.apply(silent, surgeon.Recipe.parse(told))
     assert result.report.verdict.status == "equivalent"
@@ -112,7 +112,7 @@ def test_an_attribute_that_a_node_leaves_out_is_what_the_function_says() -> None
 
 
 def test_a_function_of_fewer_inputs_is_a_mistake_of_the_recipe() -> None:
-    more = FROM_PLUGIN.replace("<slope = @s> (x)", "<slope = @s> (x, z)")
+    more = FROM_PLUGIN.replace("<slope = @s> (x)", "<slope = @s> (x, *more)")
     custom = CUSTOM.replace("<slope = 0.25> (x)", "<slope = 0.25> (x, x)")
     told = r"has 2 inputs, and the function of `my.domain.Swirl` says 1 \(x\)"
     with pytest.raises(surgeon.RecipeError, match=told):
