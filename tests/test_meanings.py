@@ -199,10 +199,10 @@ def test_a_function_holds_where_its_operators_mean_the_same() -> None:
 
 
 def test_a_function_for_another_opset_is_named(tmp_path: Path) -> None:
-    """LeakyRelu means something else from opset 16 on."""
+    """LeakyRelu has another version from opset 16 on."""
     said = (
-        "the function of `my.domain.Swirl` is written for opset 13, and LeakyRelu means something "
-        "else at 17: give one for 17"
+        "the function of `my.domain.Swirl` is written for opset 13, and LeakyRelu has another "
+        "version at 17: give one for 17"
     )
     assert Meanings([swirl(13)]).unsuited(parsed(CUSTOM)) == [said]
     assert Meanings([swirl(13), swirl(17)]).unsuited(parsed(CUSTOM)) == []

@@ -63,3 +63,21 @@ def test_bodies_belong_to_one_node() -> None:
     twice = "'a = chip.Op <*bodies> (c); b = chip.Op <*bodies> (c); y = Add (a, b)'"
     found = fired(IF, HEAD + RULE.format("y = If <*bodies> (c)", twice))
     assert not found.report.changes
+
+
+def test_a_function_for_another_opset_is_no_want_of_one() -> None:
+    """What a recipe has said is not asked for; a constant is the same at every opset."""
+    function = (
+        'functions:\n  - |\n    <domain: "chip", opset_import: ["": 17]>\n'
+        "    Op (x) => (y) { lo = Constant <value = float {0.0}> () y = Clip (x, lo) }\n"
+    )
+    rule = RULE.format("y = Relu (x)", "y = chip.Op (x)")
+    for opset, held in ((13, True), (11, False)):
+        graph = GRAPH.replace("17", str(opset)).replace("p = %s (x)  y = Relu (p)", "y = Relu (x)")
+        result = surgeon.apply(onnx.parser.parse_model(graph), Recipe.parse(HEAD + function + rule))
+        assert not any("no shape is known behind" in each for each in result.report.remarks)
+        assert result.report.verdict is not None
+        said = result.report.verdict.detail + str(result.report.verdict)
+        assert ("as the recipe's functions say" in said) is held
+        assert ("Clip has another version at 11" in said) is not held
+        assert "Constant" not in said
