@@ -109,7 +109,8 @@ class Firing:
         if refusal is not None:
             draft.discard()
             if self.telling:
-                self._miss(rule, node, (total, total), partial(str, refusal), waits=waits)
+                why = partial(str, refusal)
+                self._miss(rule, node, (total, total), why, waits=waits, drafted=True)
             return None
         self.notes.changes.append(
             Change(
@@ -212,14 +213,12 @@ class Firing:
         location: Location | None = None,
         *,
         waits: str = "",
+        drafted: bool = False,
     ) -> None:
         # worth reading: the whole pattern was found, or the node has to go
         if found[0] >= found[1] or node.domain == ATEN or self.notes.every:
-            self.notes.misses.append(
-                MissRecord(
-                    rule.id, rule.recipe, node, *found, reason, location or rule.location, waits
-                )
-            )
+            told = rule.id, rule.recipe, node, *found, reason, location or rule.location
+            self.notes.misses.append(MissRecord(*told, waits, drafted))
 
 
 def _other_form(given: Fact, gives: Fact) -> str | None:

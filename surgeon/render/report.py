@@ -236,7 +236,9 @@ def _pieces(counts: Mapping[str, int]) -> Text:
     done = counts.get("compared", 0)
     again = counts.get("compared before", 0)
     text = Text(f"rewrites by themselves: {done:,} compared with what they replace")
-    if again:
+    if again and not done:  # in a run that was begun anew without rewrites that differ
+        text.append(f", {again:,} compared before")
+    elif again:
         text.append(f", {again:,} like one of these")
     for what, number in counts.items():
         if what not in ("compared", "compared before"):
