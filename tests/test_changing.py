@@ -391,7 +391,7 @@ def test_where_no_fault_is_known_a_recipe_that_may_help_is_no_promise() -> None:
     model = net()
     model.graph.node.append(onnx.helper.make_node("MaxPool", ["x"], ["w"]))  # of which window?
     model.graph.output.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, None))
-    with pytest.raises(surgeon.SurgeonError, match="neither the file as the recipe") as raised:
+    with pytest.raises(surgeon.SurgeonError, match="neither the original nor") as raised:
         surgeon.apply(model, "clean")
     assert raised.value.mend.startswith("`aten` in front may help, which")
 

@@ -148,6 +148,9 @@ class _Compiler:
             listed = ", ".join(f"`.{known}`" for known in PROPERTIES)
             mend = f"Did you mean `.{near[0]}`?" if near else f"Known are {listed}."
             self._text.refuse_at(node, f"unknown property `.{name}` of `{subject}`", mend)
+        if isinstance(node.value, ast.Constant):
+            mend = "Write a name of the match; `True`, `False` and `None` are none."
+            self._text.refuse_at(node, f"`{subject}` is no value of the graph", mend)
 
         def run(scope: Scope) -> object:
             value = inner(scope)

@@ -13,6 +13,7 @@ from typing import Any
 from surgeon.document import Value, suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import DTYPES, Expression
+from surgeon.expressions.conditions import check_conditions
 from surgeon.functions import FUNCTIONS
 from surgeon.functions.values import ELSEWHERE, dtype_meant
 from surgeon.notation import (
@@ -26,6 +27,7 @@ from surgeon.notation import (
 )
 from surgeon.recipe.models import RuleModel
 from surgeon.recipe.rules import BuilderCall, Rule
+from surgeon.standard import newest_opset
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
         _expression(value.find("where", index), names, known) for index in range(len(model.where))
     )
     where = (*labels, *asked)
+    check_conditions(where)
     if isinstance(model.replace, str):
         written = parse_replacement(*_text(value, "replace"))
         check_operators(written, custom=known.custom, complete=True)
@@ -87,7 +90,7 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
         recipe=recipe,
         location=value.location,
         relative_to=model.relative_to,
-        since_opset=model.since_opset,
+        since_opset=_since(model, value),
         bound=_bound_of(model, value),
         late=model.late,
         whole=_whole_of(model, value),
@@ -102,6 +105,18 @@ def _bound_of(model: RuleModel, value: Value) -> float | None:
             mend="Leave `bound` out, or say `exact: approximate`.",
         )
     return model.bound
+
+
+def _since(model: RuleModel, value: Value) -> int | None:
+    newest = newest_opset()
+    if model.since_opset is not None and model.since_opset > newest:
+        found = value.find("since_opset")
+        raise RecipeError(
+            f"there is no opset {model.since_opset}: the newest is {newest}",
+            where=found.location if found else value.location,
+            mend=f"Write one up to {newest}, or take an onnx that knows it.",
+        )
+    return model.since_opset
 
 
 def _whole_of(model: RuleModel, value: Value) -> float | None:
