@@ -24,7 +24,7 @@ from surgeon.notation import Pattern
 from surgeon.recipe import BuilderCall, Rule
 from surgeon.report import Change, MissRecord, Notes, Refusal
 from surgeon.rewrite import Draft, Refused, Surgery
-from surgeon.template import instantiate, plain
+from surgeon.template import NotPlain, instantiate, plain
 
 Pairs = list[tuple[gs.Tensor, gs.Tensor]]
 Check = Callable[[Rule, Match, Draft, Pairs], str | None]
@@ -81,7 +81,7 @@ class Firing:
                     self._miss(rule, node, (total, total), why, condition.location)
                 return None
         draft = self.surgery.draft(graph, node.outputs[0].name)
-        refusal, waits = None, ""
+        refusal, waits, place = None, "", rule.location
         try:
             pairs = self._draft(rule, outcome, scope, draft)
             refusal = _unchanged(node, draft) or self._forbidden(rule)
@@ -97,7 +97,7 @@ class Firing:
                 if refusal is not None and rule.contract:
                     self.surgery.unkept.update((id(old), old) for old, _ in pairs)
         except (Refused, opsets.Unavailable, dims.TooLarge) as error:
-            refusal = str(error)
+            refusal, place = str(error), _place(rule, error)
         except RecipeError:  # the recipe itself is wrong, at whatever node
             raise
         except Exception as error:  # a rule at fault must not end the run over a whole model
@@ -110,7 +110,7 @@ class Firing:
             draft.discard()
             if self.telling:
                 why = partial(str, refusal)
-                self._miss(rule, node, (total, total), why, waits=waits, drafted=True)
+                self._miss(rule, node, (total, total), why, place, waits=waits, drafted=True)
             return None
         self.notes.changes.append(
             Change(
@@ -250,6 +250,13 @@ def _bodies(match: Match, draft: Draft) -> str | None:
     if len(taken) > len(set(taken)) or not set(taken).isdisjoint(others):
         return "a body can be carried over once, and from the last node of the pattern"
     return None
+
+
+def _place(rule: Rule, error: Exception) -> Location:
+    """Where a rule says what could not be written: what it computes, if that is at fault."""
+    arguments = rule.replace.arguments if isinstance(rule.replace, BuilderCall) else {}
+    told = {**arguments, **dict(rule.let)}.get(error.name if isinstance(error, NotPlain) else "")
+    return rule.location if told is None else told.location
 
 
 def _of_function(function: Callable[[Draft, Match], Any], draft: Draft, match: Match) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import inspect
 from collections.abc import Callable, Collection, Mapping
@@ -25,6 +24,7 @@ from surgeon.notation import (
     parse_pattern,
     parse_replacement,
 )
+from surgeon.recipe.lets import check_lets, check_numbers
 from surgeon.recipe.models import RuleModel
 from surgeon.recipe.rules import BuilderCall, Rule
 from surgeon.standard import newest_opset
@@ -74,10 +74,11 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
                 mend="Leave it out: nodes are called after the values they give.",
             )
         _check_replacement(match, written, frozenset(name for name, _ in let))
-        _check_numbers(written, dict(let))
+        check_numbers(written, dict(let))
         replace: Pattern | BuilderCall = written
     else:
         replace = _read_builder(model.replace.build, value, names, known)
+    check_lets(value, replace, let, where)
     return Rule(
         id=model.id,
         why=model.why,
@@ -300,28 +301,6 @@ def _check_replacement(match: Pattern, replace: Pattern, lets: frozenset[str]) -
             _check_input(argument, node, match, produced, lets)
         _check_captures(node, match, lets)
     _check_all_used(replace, outputs)
-
-
-def _check_numbers(replace: Pattern, lets: Mapping[str, Expression]) -> None:
-    """Refuse plain fractions as operands: they would be doubles, which few operands are."""
-    for node in replace.nodes:
-        for argument in node.inputs:
-            told = lets.get(argument.name) if argument.computed else None
-            if told is not None and _is_fraction(told.text):
-                other = next((a.name for a in node.inputs if a.name and not a.computed), "VALUE")
-                raise RecipeError(
-                    f"`{argument.name}` is a number of no element type, and an operand here",
-                    where=told.location,
-                    mend=f"Write `const({told.text}, like={other})`, or name a `dtype`.",
-                )
-
-
-def _is_fraction(text: str) -> bool:
-    try:
-        found = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return False
-    return any(isinstance(each, float) for each in (found if isinstance(found, list) else [found]))
 
 
 def _check_input(
