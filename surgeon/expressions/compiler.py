@@ -362,11 +362,18 @@ class _Compiler:
     def _because_of(self, node: ast.expr) -> Callable[[Scope], str]:
         """Says why the node is false: by the values of what it compares."""
         if isinstance(node, ast.BoolOp):
-            parts = [(self._run_of(value), self._because_of(value)) for value in node.values]
+            parts = [
+                (self._run_of(value), self._because_of(value), self._text.segment(value))
+                for value in node.values
+            ]
             together = isinstance(node.op, ast.And)
 
             def of_parts(scope: Scope) -> str:
-                false = [why(scope) for run, why in parts if scalar_of(run(scope)) is False]
+                false = [
+                    why(scope) or f"{text} is false"
+                    for run, why, text in parts
+                    if scalar_of(run(scope)) is False
+                ]
                 return " and ".join(dict.fromkeys(filter(None, false[:1] if together else false)))
 
             return of_parts

@@ -68,7 +68,8 @@ def headline(found: Report) -> RenderableType:
     if found.opset_before not in (None, found.opset):
         opset = f"{found.opset_before} -> {found.opset}"
     text.append(f"  opset {opset}", style="not bold dim")
-    recipes = words.listed(found.recipes) if found.recipes else "no recipe"
+    named = list(dict.fromkeys(found.recipes))  # a target brings some once more
+    recipes = words.listed(named) if named else "no recipe"
     text.append(f"\n{recipes}: ", style="not bold")
     text.append(f"{words.count(before, 'node')} -> {after:,}", style="bold")
     return text
