@@ -29,6 +29,7 @@ from surgeon.sweep import Sweep
 
 _CONTRACT = "changes what the model computes, as its author asks: {why}"
 _COMPARED = "the result is compared with the file as the recipe changes it"
+MADE_NOWHERE = "is made nowhere in this model"
 _ALLOW = frozenset({"contract", "approximate"})
 
 
@@ -103,7 +104,7 @@ def _made(model: Model, rule: Rule, recipe: Recipe) -> tuple[Model, list[Change]
         return model, []
     if not notes.changes:
         nearest = max(notes.misses, key=lambda miss: miss.matched, default=None)
-        what = f"the change `{rule.id}` is made nowhere in this model"
+        what = f"the change `{rule.id}` {MADE_NOWHERE}"
         if nearest is not None:
             what += f": at {describe(nearest.root)}, the nearest, {nearest.reason()}"
         raise RecipeError(

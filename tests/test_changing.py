@@ -326,6 +326,19 @@ def test_cases_hold_changes_to_what_is_written(
     assert said in run("test", "./mine.yaml").output
 
 
+@pytest.mark.slow
+def test_a_change_that_was_tried_nowhere_has_refused_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "surgeon: 1\nname: mine\nallow: [contract]\nchanges:\n  "
+    asked = NO_SOFTMAX.replace("where: []", "where: [x.rank == 2]")
+    Path("mine.yaml").write_text(text + asked.replace("\n", "\n  "))
+    usual = {"title": "one", "fires": "no-softmax", "after": AFTER, "operator": "Exp"}
+    Path("mine.cases.yaml").write_text(CASES.format(**usual, because="made nowhere"))
+    assert "it was tried at no node, so nothing shows that" in run("test", "./mine.yaml").output
+
+
 def test_a_node_is_asked_for_by_its_name() -> None:
     named = change('"[first] y = Mul (x, w)"', "y = Add (x, w)")
     made = surgeon.apply(net(), recipe(named)).model.to_proto()

@@ -11,10 +11,12 @@ import onnx
 
 from surgeon.assumptions import parse_assumptions
 from surgeon.cases.names import see_sizes_named, see_values_named
+from surgeon.cases.nowhere import asks_little, nowhere
 from surgeon.cases.numbers import Promise, disagreements
 from surgeon.cases.reading import Case, Refusal
 from surgeon.cases.renaming import Names, in_other_words
 from surgeon.cases.structure import difference
+from surgeon.changing import MADE_NOWHERE
 from surgeon.errors import RecipeError, SurgeonError
 from surgeon.extending import extended
 from surgeon.firing import FAILED
@@ -31,7 +33,6 @@ from surgeon.verify.pair import is_plain, open_runner
 
 RENAMINGS = (0, 7)  # seeds
 PRINTED = 16  # elements of a constant
-NOWHERE = "it was tried at no node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,10 @@ class _Remade:
         except RecipeError as error:
             if refusal is None:
                 raise
-            if refusal.because not in error.what:
+            rule = next(rule for rule in recipe.changes if rule.id == refusal.rule)
+            if error.what.endswith(MADE_NOWHERE) and not asks_little(rule):
+                self.problems.extend(nowhere(rule, refusal))
+            elif refusal.because not in error.what:
                 said = f"`{refusal.rule}` does not say {refusal.because!r}"
                 self.problems.append(f"Silent: {said}, but: {error.what}")
             return
@@ -215,25 +219,10 @@ def _refusal(
         return
     reasons = [miss.reason for miss in tried.report.misses if miss.rule == rule.id]
     if not reasons:
-        yield from _nowhere(rule, refusal)
+        yield from nowhere(rule, refusal)
     elif not any(refusal.because in reason for reason in reasons):
         said = "; ".join(dict.fromkeys(reasons))
         yield f"Silent: `{rule.id}` does not say {refusal.because!r}, but: {said}"
-
-
-def _nowhere(rule: Rule, refusal: Refusal) -> Iterator[str]:
-    """What is wrong with a case in which a rule was tried nowhere, and so refused nothing.
-
-    One that asks for an operator, and for nothing more, has no other way to miss.
-    """
-    if len(rule.match.nodes) > 1 or rule.where or rule.since_opset is not None:
-        root = " or ".join(f"`{name}`" for name in rule.match.root.operators)
-        yield (
-            f"Silent: {NOWHERE}, so nothing shows that `{rule.id}` refuses; give the case the "
-            f"operator at which the rule ends ({root})"
-        )
-    elif refusal.because not in NOWHERE:
-        yield f"Silent: `{rule.id}` does not say {refusal.because!r}, but: {NOWHERE}"
 
 
 def _failures(applied: _Applied) -> Iterator[str]:
