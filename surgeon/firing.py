@@ -14,7 +14,7 @@ from surgeon.candidates import Prepared, operator_of
 from surgeon.captured import CapturedValue
 from surgeon.dialect import ATEN
 from surgeon.errors import Location, RecipeError
-from surgeon.expressions import truth, why_not
+from surgeon.expressions import Expression, truth, why_not
 from surgeon.facts import Facts
 from surgeon.match import Match, Miss
 from surgeon.model import describe
@@ -71,12 +71,17 @@ class Firing:
             return None
         scope: Mapping[str, Any] = _NO_NAMES
         if not prepared.asks_nothing:
-            scope = _Scope(rule, outcome, self.facts, self.surgery.is_output)
-        for condition in rule.where:
-            if not truth(condition, scope):
+            scope = self._scope(rule, outcome)
+        if (false := _false(rule, scope)) is not None:
+            for other in prepared.matcher.others(node, self.facts, self.surgery.is_output):
+                turned = self._scope(rule, other)
+                if _false(rule, turned) is None:
+                    outcome, scope = other, turned
+                    break
+            else:
                 if self.telling:
-                    why = partial(why_not, condition, scope)
-                    self._miss(rule, node, (total, total), why, condition.location)
+                    why = partial(why_not, false, scope)
+                    self._miss(rule, node, (total, total), why, false.location)
                 return None
         draft = self.surgery.draft(graph, node.outputs[0].name)
         refusal, waits = None, ""
@@ -129,6 +134,9 @@ class Firing:
         for other, others in draft.also:
             self.surgery.hand_over(other, others)
         return new
+
+    def _scope(self, rule: Rule, match: Match) -> Mapping[str, Any]:
+        return _Scope(rule, match, self.facts, self.surgery.is_output)
 
     def _draft(self, rule: Rule, match: Match, scope: Mapping[str, Any], draft: Draft) -> Pairs:
         """Draft the replacement; gives which new tensor takes the place of which output."""
@@ -199,6 +207,11 @@ class Firing:
                     rule.id, rule.recipe, node, *found, reason, location or rule.location, waits
                 )
             )
+
+
+def _false(rule: Rule, scope: Mapping[str, Any]) -> Expression | None:
+    """The first condition of a rule that does not hold, if one does not."""
+    return next((each for each in rule.where if not truth(each, scope)), None)
 
 
 def _of_function(function: Callable[[Draft, Match], Any], draft: Draft, match: Match) -> Any:
