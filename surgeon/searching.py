@@ -19,6 +19,7 @@ from surgeon.model import describe
 from surgeon.notation import Argument, NodePattern
 from surgeon.spelling import home
 from surgeon.standard import STANDARD
+from surgeon.wordy import default_in_words
 
 COMMUTATIVE = frozenset(
     "Add Mul And Or Xor Equal Min Max Sum Mean BitwiseAnd BitwiseOr BitwiseXor".split()
@@ -158,6 +159,8 @@ class Search:
         if found is None and key not in node.attrs:
             name = full_name(node.domain or "", node.op)
             found = self.facts.meanings.default(name, key, self.facts.opset)
+            if found is None:
+                found = default_in_words(node, key, self.facts)
         return found
 
     def _agrees(self, node: gs.Node, key: str, found: Any, value: Any) -> bool:
