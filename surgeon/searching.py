@@ -65,12 +65,19 @@ class Search:
     ) -> None:
         self.producers, self.facts, self.is_output = producers, facts, is_output
         self.deepest = self.matched = 0
+        self._node = False  # whether the best attempt ended at a node
         self.why: Callable[[], str] = lambda: "it does not match"
 
-    def fail(self, state: State, why: Callable[[], str], *, last: bool = True) -> None:
-        """Note why an attempt ends, where none came further, and whether its last node fits."""
-        if len(state.nodes) >= self.deepest:
-            self.deepest, self.why = len(state.nodes), why
+    def fail(
+        self, state: State, why: Callable[[], str], *, last: bool = True, node: bool = True
+    ) -> None:
+        """Note why an attempt ends, where none came further, and whether its last node fits.
+
+        Of the two orders of operands the one that met a node is the nearer.
+        """
+        reached = len(state.nodes), node
+        if reached >= (self.deepest, self._node):
+            (self.deepest, self._node), self.why = reached, why
             self.matched = self.deepest - (not last)
 
     def node(self, want: NodePattern, node: gs.Node, state: State) -> Iterator[State]:
@@ -286,7 +293,8 @@ class Search:
         if producer is not None:
             made_by = tensor.inputs[0] if tensor.inputs else None
             if made_by is None:
-                self.fail(state, lambda: f"`{name}` ({tensor.name!r}) is not computed by a node")
+                what = f"`{name}` ({tensor.name!r}) is not computed by a node"
+                self.fail(state, lambda: what, node=False)
                 return
             position = producer.outputs.index(name)
             if position >= len(made_by.outputs) or made_by.outputs[position] is not tensor:

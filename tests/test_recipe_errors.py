@@ -235,7 +235,7 @@ BOTH = "y, z = Split <axis = @k, *more> (x)"
         ),
         (
             {"match": TWO, "replace": "y, z = Split <axis = @l> (x)"},
-            "10:14: unknown name `@l` for the attribute `axis`\n"
+            "10:28: unknown name `@l` for the attribute `axis`\n"
             "  mend: Declare it: `let: {l: ...}`.",
         ),
         (

@@ -349,7 +349,7 @@ def _check_captures(node: NodePattern, match: Pattern, lets: frozenset[str]) -> 
         if name not in known:
             raise RecipeError(
                 f"unknown name `@{name}` for the attribute `{attribute}`",
-                where=node.location,
+                where=node.place(attribute),
                 mend=_declare(name, known),
             )
     rests = {other.rest for other in match.nodes if other.rest is not None}
