@@ -202,6 +202,14 @@ sys.exit(0 if same else 4)
 """
 
 
+LISTING = """
+import sys, onnx
+found = {node.op_type for node in onnx.load(sys.argv[1]).graph.node} & {"HardSwish", "ReduceL2"}
+if found:
+    print("unsupported", sorted(found))
+    sys.exit(9)
+"""
+
 FINICKY = """
 import sys, onnx
 nodes = onnx.load(sys.argv[1]).graph.node
@@ -261,6 +269,17 @@ def test_a_part_that_fails_for_another_reason_is_not_followed(tmp_path: Path, so
     assert done.exit_code == 0, done.output
     (one,) = json.loads(done.stdout)["rounds"]
     assert [node["operator"] for node in one["nodes"]] == ["HardSwish"]
+
+
+@pytest.mark.slow
+def test_a_command_that_lists_all_it_lacks_in_one_line(tmp_path: Path) -> None:
+    target, source = tmp_path / "out.onnx", tmp_path / "in.onnx"
+    text = "g (float[N,4] x) => (float[N,1] y) { a = HardSwish (x)  y = ReduceL2 <axes = [1]> (a) }"
+    onnx.save(model_of(f'<ir_version: 8, opset_import: ["": 17]>\n{text}'), source)
+    check = command(tmp_path, LISTING)
+    done = RUN.invoke(app, ["adapt", str(source), str(target), "--check", check, "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["found"] == ["opset-14-forms", "reductions-decompose"]
 
 
 @pytest.mark.slow

@@ -410,6 +410,9 @@ def test_another_exit_status_is_another_failure(model: Path, script: str) -> Non
     [
         ("err 0.084", "err 5.8", True),
         ("GRU_14 has no rule, 2 inputs", "GRU_0 has no rule, 2 inputs", True),
+        ("unsupported ['HardSwish', 'ReduceL2']", "unsupported ['ReduceL2']", True),
+        ("lacks: Erf, Elu, Selu, Celu, Mish", "lacks: Selu", True),
+        ("lacks: Erf, Elu, Selu, Celu, Mish", "empty net", False),
         ("map::at", "empty net", False),
         ("", "empty net", False),
         ("", "", True),
