@@ -183,7 +183,8 @@ def _is_cut_off(quotient: onnx.NodeProto, here: _Graph) -> bool:
     cast = here.maker(quotient, 1, "Cast")
     if cast is None or _number(cast, "to") not in _SIGNED:
         return False
-    power = here.maker(cast, 0, "Pow")
+    # below opset 14 bytes are divided as int64
+    power = here.maker(here.maker(cast, 0, "Cast") or cast, 0, "Pow")
     return power is not None and here.number(power, 0) == 2
 
 
@@ -196,6 +197,8 @@ def _is_signed_distance(root: onnx.NodeProto, here: _Graph) -> bool:
     order, inverse = here.number(power, 1), here.number(root, 1)
     if order is None or inverse is None:
         return False
+    if math.isinf(order):
+        return inverse == 0
     return order % 2 != 0 and abs(order * inverse - 1) < _NEARLY
 
 
