@@ -310,8 +310,7 @@ def test_real_inputs(tmp_path: Path) -> None:
     check = command(tmp_path, NUMBERS, "{data}")
     asked = ["adapt", str(source), str(target), "--check", check]
     done = RUN.invoke(app, asked)
-    assert done.exit_code == 2
-    assert "--data" in done.output
+    assert done.exit_code == 0, "drawn at sizes at which it runs"
     np.savez(tmp_path / "x.npz", x=np.linspace(-4, 4, 8, dtype=np.float32).reshape(2, 4))
     done = RUN.invoke(app, [*asked, "--data", str(tmp_path / "x.npz")])
     assert done.exit_code == 0, done.output
