@@ -95,7 +95,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
 FLOOR = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
 
 DOORS: dict[str, set[str]] = {  # other people's code: the only rooms that may import it
-    "onnxruntime": {"runtime"},
+    "onnxruntime": {"runtime", "schemas"},  # the latter where it writes its lists
     "onnxsim": {"steps"},
     "onnx_graphsurgeon": {  # the graph itself; the recipe's side never sees it
         "model", "facts", "dialect", "functions", "opsets", "match", "matching", "fold", "rewrite",
