@@ -209,8 +209,8 @@ def test_captured_attributes() -> None:
     found = attempt(pattern, "y = LeakyRelu (x)")
     assert isinstance(found, Match)
     assert found.attributes["slope"] == F32(0.01)
-    found = attempt("y = Transpose <perm = @order> (x)", "y = Transpose (x)")
-    assert reason(found) == "node 'y' (ai.onnx.Transpose) has no attribute `perm`"
+    found = attempt("y = LpPool <kernel_shape = @size> (x)", "y = LpPool (x)", inputs="float x")
+    assert reason(found) == "node 'y' (ai.onnx.LpPool) has no attribute `kernel_shape`"
 
 
 def test_floats_are_compared_as_the_file_has_them() -> None:
