@@ -71,20 +71,13 @@ class Firing:
             if self.telling:
                 self._miss(rule, node, (outcome.matched, total), outcome.reason)
             return None
-        scope: Mapping[str, Any] = _NO_NAMES
-        if not prepared.asks_nothing:
-            scope = self._scope(rule, outcome)
-        if (false := _false(rule, scope)) is not None:
-            for other in prepared.matcher.others(node, self.facts, self.surgery.is_output):
-                turned = self._scope(rule, other)
-                if _false(rule, turned) is None:
-                    outcome, scope = other, turned
-                    break
-            else:
-                if self.telling:
-                    why = partial(why_not, false, scope)
-                    self._miss(rule, node, (total, total), why, false.location)
-                return None
+        outcome, scope, false = self._asked(prepared, node, outcome)
+        if false is not None:
+            if self.telling:
+                self._miss(
+                    rule, node, (total, total), partial(why_not, false, scope), false.location
+                )
+            return None
         draft = self.surgery.draft(graph, node.outputs[0].name)
         refusal, waits = None, ""
         try:
@@ -141,6 +134,25 @@ class Firing:
         for other, others in draft.also:
             self.surgery.hand_over(other, others)
         return new
+
+    def _asked(
+        self, prepared: Prepared, node: gs.Node, match: Match
+    ) -> tuple[Match, Mapping[str, Any], Expression | None]:
+        """The match with its names, and the first condition that does not hold, if one does not.
+
+        Where the pattern leaves the order of operands open, that in which all hold, if one is.
+        """
+        rule, matcher = prepared.rule, prepared.matcher
+        if prepared.asks_nothing:
+            return match, _NO_NAMES, None
+        scope = self._scope(rule, match)
+        false = _false(rule, scope)
+        if false is not None and matcher.turns:
+            for other in matcher.others(node, self.facts, self.surgery.is_output):
+                turned = self._scope(rule, other)
+                if _false(rule, turned) is None:
+                    return other, turned, None
+        return match, scope, false
 
     def _scope(self, rule: Rule, match: Match) -> Mapping[str, Any]:
         return _Scope(rule, match, self.facts, self.surgery.is_output)
@@ -232,7 +244,10 @@ class Firing:
 
 def _false(rule: Rule, scope: Mapping[str, Any]) -> Expression | None:
     """The first condition of a rule that does not hold, if one does not."""
-    return next((each for each in rule.where if not truth(each, scope)), None)
+    for condition in rule.where:  # no generator: most rules fail here, at each node
+        if not truth(condition, scope):
+            return condition
+    return None
 
 
 def _other_form(given: Fact, gives: Fact) -> str | None:

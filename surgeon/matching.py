@@ -64,8 +64,6 @@ class Matcher:
         self, root: gs.Node, facts: Facts, is_output: Callable[[gs.Tensor], bool]
     ) -> Iterator[Match]:
         """What the pattern matches with operands in other orders, behind the match of `at`."""
-        if not self.turns:
-            return
         search = Search(self.producers, facts, is_output)
         try:
             for state in islice(search.node(self.root, root, State()), 1, _MOST_ORDERS):
