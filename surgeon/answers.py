@@ -13,6 +13,7 @@ from surgeon import (
     adapting,
     complaints,
     dividing,
+    explaining,
     extraction,
     inspection,
     listing,
@@ -128,6 +129,7 @@ ANSWERS = (
             "gone": "What became of nodes that are there no longer, by name.",
             "unknown": "Operators that no rule of these recipes is about, with `count` and "
             "`recipes`: bundled ones that have a rule.",
+            "untried": "List of [Untried](#untried): rules that were tried at no node.",
         },
     ),
     Answer(
@@ -225,6 +227,7 @@ ANSWERS = (
 PARTS: Mapping[str, type] = {
     "Rewrite": report.Change,
     "Missed": report.Missed,
+    "Untried": explaining.Untried,
     "Refusal": report.Refusal,
     "Verdict": Verdict,
     "Comparison": Comparison,

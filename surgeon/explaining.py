@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -39,6 +39,26 @@ class Asked(NamedTuple):
     texts: frozenset[str]
 
 
+class Untried(NamedTuple):
+    """A rule that was tried at no node.
+
+    Attributes:
+        rule: Its id.
+        recipe: The name of its recipe.
+        location: Where it begins.
+        ends: The operators at which it ends, as recipes write them.
+        reason: Why it was not tried, in words.
+        is_there: Whether the file has a node at which it could begin.
+    """
+
+    rule: str
+    recipe: str
+    location: str
+    ends: tuple[str, ...]
+    reason: str
+    is_there: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why rules did and did not fire.
@@ -51,6 +71,7 @@ class Explanation:
             which bundled recipes have rules for each.
         inside: For a node that was asked for and at whose operator no rule ends, by its label: the
             misses further down of rules that have its operator inside, each rule's nearest one.
+        untried: The rules that were tried at no node that is left, and fired nowhere.
     """
 
     report: Report
@@ -58,6 +79,7 @@ class Explanation:
     ends: frozenset[str]
     unknown: Mapping[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
     inside: Mapping[str, tuple[Missed, ...]] = field(default_factory=dict)
+    untried: tuple[Untried, ...] = ()
 
 
 def explain(
@@ -97,7 +119,37 @@ def explain(
         for each in asked or ()
         if each.operator not in ends
     }
-    return Explanation(result.report, asked, ends, unknown, inside)
+    untried = tuple(_untried(rules, result.model, result.report))
+    return Explanation(result.report, asked, ends, unknown, inside, untried)
+
+
+def _untried(rules: Sequence[Rule], model: Model, report: Report) -> Iterator[Untried]:
+    """The rules of which neither a firing nor a miss tells, and why."""
+    told = {(change.recipe, change.rule) for change in report.changes}
+    told |= {(miss.recipe, miss.rule) for miss in report.misses}
+    nodes: dict[str, list[bool]] = {}  # of the file, by operator; whether a caller says attributes
+    for proto in nodes_of(model.proto):
+        asks = any(attribute.ref_attr_name for attribute in proto.attribute)
+        nodes.setdefault(operator_name(proto), []).append(asks)
+    for rule in rules:
+        if (rule.recipe, rule.id) in told:
+            continue
+        ends = _names(rule.match.root)
+        there = [asks for name in ends for asks in nodes.get(name, ())]
+        first = dict.fromkeys(
+            f"`{change.rule}`"
+            for change in report.changes
+            if change.before and change.before[0] in rule.match.root.operators
+        )
+        if first:
+            reason = f"{', '.join(first)} fired first where it could begin"
+        elif there and all(there):
+            reason = "its operator stands in a function, whose callers say its attributes"
+        elif there:
+            reason = "the nodes at which it could begin went before it was their turn"
+        else:
+            reason = f"the model has no {' and no '.join(f'`{name}`' for name in ends)}"
+        yield Untried(rule.id, rule.recipe, str(rule.location), ends, reason, bool(there))
 
 
 def _inside(

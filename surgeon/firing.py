@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -11,16 +12,17 @@ import onnx_graphsurgeon as gs
 from surgeon import dims, opsets
 from surgeon.builders import BUILDERS
 from surgeon.candidates import Prepared, operator_of
-from surgeon.captured import CapturedValue
+from surgeon.captured import CapturedValue, dtype_name
 from surgeon.dialect import ATEN
 from surgeon.errors import Location, RecipeError
-from surgeon.expressions import truth, why_not
-from surgeon.facts import Facts
+from surgeon.expressions import Expression, truth, why_not
+from surgeon.facts import Fact, Facts
 from surgeon.match import Match, Miss
+from surgeon.meanings import full_name
 from surgeon.model import describe
 from surgeon.notation import Pattern
 from surgeon.recipe import BuilderCall, Rule
-from surgeon.report import Change, MissRecord, Notes
+from surgeon.report import Change, MissRecord, Notes, Refusal
 from surgeon.rewrite import Draft, Refused, Surgery
 from surgeon.template import instantiate, plain
 
@@ -71,19 +73,27 @@ class Firing:
             return None
         scope: Mapping[str, Any] = _NO_NAMES
         if not prepared.asks_nothing:
-            scope = _Scope(rule, outcome, self.facts, self.surgery.is_output)
-        for condition in rule.where:
-            if not truth(condition, scope):
+            scope = self._scope(rule, outcome)
+        if (false := _false(rule, scope)) is not None:
+            for other in prepared.matcher.others(node, self.facts, self.surgery.is_output):
+                turned = self._scope(rule, other)
+                if _false(rule, turned) is None:
+                    outcome, scope = other, turned
+                    break
+            else:
                 if self.telling:
-                    why = partial(why_not, condition, scope)
-                    self._miss(rule, node, (total, total), why, condition.location)
+                    why = partial(why_not, false, scope)
+                    self._miss(rule, node, (total, total), why, false.location)
                 return None
         draft = self.surgery.draft(graph, node.outputs[0].name)
         refusal, waits = None, ""
         try:
             pairs = self._draft(rule, outcome, scope, draft)
             refusal = _unchanged(node, draft) or self._forbidden(rule)
-            refusal = refusal or self._spared(outcome, draft, pairs)
+            refusal = refusal or self._spared(outcome, draft, pairs) or _bodies(outcome, draft)
+            if refusal is None and (refusal := self._unlike(draft, pairs)):
+                told = rule.id, rule.recipe, describe(node), refusal
+                self.notes.refuse(Refusal(*told, {}, "proven", -1, math.inf, math.inf))
             if refusal is None and (waits := rule.waits(self.allow)):
                 refusal = _WAITING[waits].format(rule.contract)
             if refusal is None and self.check is not None:
@@ -124,11 +134,16 @@ class Firing:
         made = {"surgeon.rule": f"{rule.recipe}/{rule.id}", "surgeon.from": ", ".join(origins)}
         for drafted in new:
             drafted.made = made
+        for key in _moved(node, draft):  # they are the new node's, and stay as they are
+            del node.attrs[key]
         self.surgery.removed.cause = f"{rule.recipe}/{rule.id}"
         self.surgery.hand_over(node, pairs)
         for other, others in draft.also:
             self.surgery.hand_over(other, others)
         return new
+
+    def _scope(self, rule: Rule, match: Match) -> Mapping[str, Any]:
+        return _Scope(rule, match, self.facts, self.surgery.is_output)
 
     def _draft(self, rule: Rule, match: Match, scope: Mapping[str, Any], draft: Draft) -> Pairs:
         """Draft the replacement; gives which new tensor takes the place of which output."""
@@ -182,6 +197,20 @@ class Firing:
             gone = self.surgery.parted([match.root, *others], [*pairs, *taken])
         return None if gone is None else f"{describe(gone)} is to stay as it is"
 
+    def _unlike(self, draft: Draft, pairs: Pairs) -> str | None:
+        """A reason to refuse an operator whose promise to keep shapes is not true here."""
+        if not self.facts.same_shape:
+            return None
+        was = {id(new): self.facts.of(old) for old, new in pairs}
+        for node in draft.nodes:
+            name = full_name(node.domain or "", node.op)
+            if name not in self.facts.same_shape or not node.inputs:
+                continue
+            given, gives = self.facts.of(node.inputs[0]), was.get(id(node.outputs[0]))
+            if gives is not None and (said := _other_form(given, gives)):
+                return f"`same_shape` says that `{name}` keeps shapes and types, and it {said}"
+        return None
+
     def _miss(
         self,
         rule: Rule,
@@ -199,6 +228,42 @@ class Firing:
                     rule.id, rule.recipe, node, *found, reason, location or rule.location, waits
                 )
             )
+
+
+def _false(rule: Rule, scope: Mapping[str, Any]) -> Expression | None:
+    """The first condition of a rule that does not hold, if one does not."""
+    return next((each for each in rule.where if not truth(each, scope)), None)
+
+
+def _other_form(given: Fact, gives: Fact) -> str | None:
+    """How what an operator gives is proven to be unlike what it is given."""
+    dtypes = given.dtype, gives.dtype
+    if all(dtypes) and dtypes[0] != dtypes[1]:
+        return f"is given {dtype_name(dtypes[0])} here and gives {dtype_name(dtypes[1])}"
+    if given.shape is None or gives.shape is None:
+        return None
+    pairs = zip(given.shape, gives.shape, strict=False)
+    if len(given.shape) == len(gives.shape) and all(
+        dims.equal(*pair) is not False for pair in pairs
+    ):
+        return None
+    shapes = (f"[{', '.join(map(str, each.shape or ()))}]" for each in (given, gives))
+    return "is given {} here and gives {}".format(*shapes)
+
+
+def _moved(root: gs.Node, draft: Draft) -> list[str]:
+    """The attributes of a root that are bodies, and those of a new node too."""
+    taken = {id(v) for n in draft.nodes for v in n.attrs.values() if isinstance(v, gs.Graph)}
+    return [key for key, value in root.attrs.items() if id(value) in taken]
+
+
+def _bodies(match: Match, draft: Draft) -> str | None:
+    """A reason to refuse where a body would belong to two nodes."""
+    taken = [id(v) for n in draft.nodes for v in n.attrs.values() if isinstance(v, gs.Graph)]
+    others = [id(v) for n in match.nodes if n is not match.root for v in n.attrs.values()]
+    if len(taken) > len(set(taken)) or not set(taken).isdisjoint(others):
+        return "a body can be carried over once, and from the last node of the pattern"
+    return None
 
 
 def _of_function(function: Callable[[Draft, Match], Any], draft: Draft, match: Match) -> Any:

@@ -86,7 +86,7 @@ class Meanings:
                 written = _written_at(function)
                 other = next(o for o in _operators(function.node) if not _alike(o, written, opset))
                 is_there = _since(other, opset) is not None
-                means = "means something else" if is_there else "is no operator"
+                means = "has another version" if is_there else "is no operator"
                 found.append(
                     f"the function of `{name}` is written for opset {written}, and {other} {means} "
                     f"at {opset}: give one for {opset}"
@@ -144,6 +144,10 @@ class Meanings:
                 return attribute_value(each)
         return None
 
+    def tells_of(self, name: str) -> bool:
+        """Whether there is a function of an operator, for whatever opset."""
+        return name in self._functions
+
     @property
     def homeless(self) -> frozenset[str]:
         """Those of them that have no domain."""
@@ -179,7 +183,13 @@ def holds_at(nodes: Iterable[onnx.NodeProto], written: int, opset: int) -> bool:
 
 
 def _operators(nodes: Iterable[onnx.NodeProto]) -> list[str]:
-    return [node.op_type for node in every_node(nodes) if node.domain in STANDARD]
+    """The operators of ONNX's own among nodes; no constants, which are so at each opset."""
+    return [
+        node.op_type
+        for node in every_node(nodes)
+        if node.domain in STANDARD
+        and not (node.op_type == "Constant" and [a.name for a in node.attribute] == ["value"])
+    ]
 
 
 def _alike(operator: str, written: int, opset: int) -> bool:

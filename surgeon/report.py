@@ -162,6 +162,11 @@ class Notes:
         """How much was done, of whatever kind."""
         return len(self.changes) + self.housekeeping.total()
 
+    def refuse(self, refusal: Refusal) -> None:
+        """Note a refusal, once: sweeps come by again."""
+        if refusal not in self.refusals:
+            self.refusals.append(refusal)
+
     def replaced(self) -> dict[str, list[str]]:
         """The nodes that each rule replaced, by `recipe/rule`."""
         found: dict[str, list[str]] = {}

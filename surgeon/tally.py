@@ -182,7 +182,11 @@ def unheard(model: Model, facts: Facts, there: Collection[str]) -> list[str]:
         there: Its operators, as `operators` names them.
     """
     own = {full_name(function.domain, function.name) for function in model.graph.functions}
-    strange = {name for name in there if not _is_heard_of(name)} - own
+    strange = {
+        name
+        for name in there
+        if not (_is_heard_of(name) or facts.meanings.tells_of(name) or name in facts.same_shape)
+    } - own
     if not strange:
         return []
     names = dict.fromkeys(

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from surgeon import opsets, standard
 from surgeon.dims import Expr
 from surgeon.expressions import Unknown
+from surgeon.facts.fact import INTEGERS
 from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match
 from surgeon.notation import NodePattern, Pattern
 from surgeon.rewrite import Draft, Refused
 from surgeon.standard import STANDARD
+
+_COMPUTED = (np.float64, np.int64)  # in what expressions compute
 
 
 def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[str, Any]) -> None:
@@ -51,7 +54,9 @@ def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[st
                 operands.append(made[argument.name])
         for place, name in computed.items():
             value = plain(scope[name], name)
-            operands[place] = draft.constant(_typed(draft, node, operands, place, value), name)
+            operands[place] = draft.constant(
+                _typed(draft, node, operands, place, value, name), name
+            )
         if operator == "Identity" and node.domain in STANDARD and operands[0] is not None:
             made[node.outputs[0]] = operands[0]  # whoever hands it over makes one where it must
             continue
@@ -67,7 +72,7 @@ def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[st
             *operands,
             domain=node.domain,
             outputs=[name or f"unused_{i}" for i, name in enumerate(names)],
-            **attributes,
+            also=attributes,
         )
         tensors = outputs if isinstance(outputs, tuple) else (outputs,)
         made.update((n, t) for n, t in zip(names, tensors, strict=True) if n not in ("", "_"))
@@ -105,22 +110,49 @@ def plain(value: Any, name: str) -> Any:
 
 
 def _typed(
-    draft: Draft, node: NodePattern, operands: Sequence[gs.Tensor | None], place: int, value: Any
+    draft: Draft,
+    node: NodePattern,
+    operands: Sequence[gs.Tensor | None],
+    place: int,
+    value: Any,
+    name: str,
 ) -> NDArray[Any]:
-    """A computed operand; of floats in the type of those that have to have the same.
+    """A computed operand, in the type of those that have to have the same.
 
-    Numbers are computed in float64 (as `w.value * 2` is), whatever the weights they are made of.
+    Numbers are computed in float64 and int64 (as `w.value * 2` is), whatever the weights they are
+    made of.
+
+    Raises:
+        Refused: They are none of that type.
     """
     array = np.asarray(value)
     own = standard.schema(node.operators[0], standard.newest_opset())
-    if own is None or node.domain not in STANDARD or array.dtype != np.float64:
+    if own is None or node.domain not in STANDARD or array.dtype not in _COMPUTED:
         return array
     kinds = [own.inputs[min(i, len(own.inputs) - 1)].type_str for i in range(len(operands))]
     for kind, other in zip(kinds, operands, strict=True):
-        dtype = draft.facts.of(other).dtype if kind == kinds[place] and other is not None else None
+        dtype = draft.facts.of(other).dtype if kind == kinds[place] and other is not None else 0
         if dtype in FLOATS:
             return array.astype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+        if dtype in INTEGERS:
+            return _whole(array, onnx.helper.tensor_dtype_to_np_dtype(dtype), name)
     return array
+
+
+def _whole(array: NDArray[Any], kind: np.dtype[Any], name: str) -> NDArray[Any]:
+    """Computed numbers beside whole ones, in their type.
+
+    Raises:
+        Refused: It does not hold them.
+    """
+    if array.dtype.kind == "f":
+        raise Refused(f"`@{name}` is computed as fractions, beside an operand of {kind}")
+    with np.errstate(all="ignore"):
+        held = array.astype(kind)
+    lost = (held.astype(array.dtype) != array) | ((array < 0) & (kind.kind == "u"))
+    for number in array[lost].ravel()[:1]:
+        raise Refused(f"`@{name}` holds {number}, and stands beside an operand of {kind}")
+    return held
 
 
 def _moved(draft: Draft, move: opsets.Moved, value: Any, first: gs.Tensor | None) -> gs.Tensor:

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 from truth import model_of
 
 import surgeon
 from surgeon.authoring import recipe_of, rule
 from surgeon.errors import RecipeError
 from surgeon.match import Match
+from surgeon.recipe import Recipe
 from surgeon.rewrite import Draft, Refused
 
 F32 = np.float32
@@ -134,3 +136,24 @@ def test_replacements_that_the_opset_has_not_are_misses() -> None:
     assert reasons == ["`Gelu` needs opset 20"]
     reasons = [m.reason for m in surgeon.apply(MODEL, attribute).report.misses]
     assert reasons == ["`ReduceMax` with computed `axes` needs opset 18"]
+
+
+def test_attributes_are_called_as_they_are_whatever_they_are_called() -> None:
+    recipe = Recipe.parse(
+        """
+surgeon: 1
+name: chip
+custom: [com.chip]
+rules:
+  - id: relu
+    why: The chip has one.
+    exact: rounding
+    match: y = Relu (x)
+    replace: y = com.chip.R <name = "n", domain = "d", outputs = 2, op_type = "o", self = 1> (x)
+"""
+    )
+    model = model_of("float[3] x", "y = Relu (x)", "y")
+    (node,) = surgeon.apply(model, recipe).model.to_proto().graph.node
+    said = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    assert said == {"name": b"n", "domain": b"d", "outputs": 2, "op_type": b"o", "self": 1}
+    assert (node.op_type, node.domain, list(node.output)) == ("R", "com.chip", ["y"])

@@ -257,3 +257,52 @@ def test_a_node_inside_a_pattern_tells_where_the_rule_ends(tmp_path: Path) -> No
     assert plain["inside"][0]["rule"] == "gelu-div-half-last"
     other = json.loads(run("explain", "gelu-fuse", model, "--node", "y", "--json").output)
     assert other["inside"] == []
+
+
+SHADOWED = """\
+surgeon: 1
+name: never
+rules:
+  - {id: absent, why: w, exact: bit, match: y = Abs (x), replace: y = Relu (x)}
+  - {id: shadowed, why: w, exact: bit, match: y = Neg (x), replace: 'y = Sub (x, x)'}
+  - {id: behind, why: w, exact: bit, match: y = Neg (x), replace: y = Abs (x)}
+  - {id: of-callers, why: w, exact: bit, match: y = LeakyRelu <*r> (x), replace: y = Elu <*r> (x)}
+"""
+CALLED = """
+<ir_version: 8, opset_import: ["": 17, "loc": 1]>
+net (float[n,4] x) => (float[n,4] y) { a = Neg (x)  y = loc.f <slope = 0.5> (a) }
+<domain: "loc", opset_import: ["": 17]>
+f <slope> (x) => (y) { y = LeakyRelu <alpha: float = @slope> (x) }
+"""
+
+
+def test_every_rule_that_was_tried_nowhere_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "never.yaml").write_text(SHADOWED)
+    onnx.save(onnx.parser.parse_model(CALLED), tmp_path / "m.onnx")
+    result = run("explain", "--all", tmp_path / "never.yaml", tmp_path / "m.onnx", "--json")
+    untried = {each["rule"]: each["reason"] for each in json.loads(result.output)["untried"]}
+    assert untried == {
+        "absent": "the model has no `Abs`",
+        "behind": "`shadowed` fired first where it could begin",
+        "of-callers": "its operator stands in a function, whose callers say its attributes",
+    }
+    shown = run("explain", "--node", "a", tmp_path / "never.yaml", tmp_path / "m.onnx").output
+    assert "never/behind" in shown
+    shown = run("explain", "--all", tmp_path / "never.yaml", tmp_path / "m.onnx").output
+    assert "Tried nowhere" in shown
+    assert "of-callers" in shown
+
+
+def test_of_two_orders_the_one_that_meets_a_node_is_the_nearer(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text(
+        "surgeon: 1\nname: r\nrules:\n"
+        "  - {id: r, why: w, exact: bit, match: 'm = Mul (x, g); y = Add (m, b)', "
+        "replace: y = Abs (x)}\n"
+    )
+    model = save(
+        tmp_path / "m.onnx",
+        "net (float[n,4] x, float[4] g, float[4] b) => (float[n,4] y) "
+        "{m = Mul (x, g) r = Relu (m) y = Add (r, b)}",
+    )
+    shown = run("explain", tmp_path / "r.yaml", model).output
+    assert "node 'r' (ai.onnx.Relu) is not ai.onnx.Mul" in shown

@@ -25,7 +25,7 @@ name: swirl
 functions:
   - |
     <domain: "my.domain", opset_import: ["": 17]>
-    Swirl <slope> (x) => (y) {{ a = LeakyRelu <alpha: float = @slope> (x)  y = Neg (a) }}
+    Swirl <slope, version> (x) => (y) {{ a = LeakyRelu <alpha: float = @slope> (x)  y = Neg (a) }}
 rules:
   - id: {id}
     why: It says what the operator computes.
@@ -99,7 +99,7 @@ def test_an_operator_of_ones_own_in_the_original_is_compared() -> None:
 
 
 def test_an_attribute_that_a_node_leaves_out_is_what_the_function_says() -> None:
-    told = FROM_PLUGIN.replace("Swirl <slope> (x)", "Swirl <slope: float = 0.5> (x)")
+    told = FROM_PLUGIN.replace("Swirl <slope, version>", "Swirl <slope: float = 0.5>")
     silent = parsed(CUSTOM.replace(" <slope = 0.25>", ""))
     result = surgeon.apply(silent, surgeon.Recipe.parse(told))
     assert result.report.verdict.status == "equivalent"
@@ -112,7 +112,7 @@ def test_an_attribute_that_a_node_leaves_out_is_what_the_function_says() -> None
 
 
 def test_a_function_of_fewer_inputs_is_a_mistake_of_the_recipe() -> None:
-    more = FROM_PLUGIN.replace("<slope = @s> (x)", "<slope = @s> (x, z)")
+    more = FROM_PLUGIN.replace("<slope = @s> (x)", "<slope = @s> (x, *more)")
     custom = CUSTOM.replace("<slope = 0.25> (x)", "<slope = 0.25> (x, x)")
     told = r"has 2 inputs, and the function of `my.domain.Swirl` says 1 \(x\)"
     with pytest.raises(surgeon.RecipeError, match=told):
@@ -199,10 +199,10 @@ def test_a_function_holds_where_its_operators_mean_the_same() -> None:
 
 
 def test_a_function_for_another_opset_is_named(tmp_path: Path) -> None:
-    """LeakyRelu means something else from opset 16 on."""
+    """LeakyRelu has another version from opset 16 on."""
     said = (
-        "the function of `my.domain.Swirl` is written for opset 13, and LeakyRelu means something "
-        "else at 17: give one for 17"
+        "the function of `my.domain.Swirl` is written for opset 13, and LeakyRelu has another "
+        "version at 17: give one for 17"
     )
     assert Meanings([swirl(13)]).unsuited(parsed(CUSTOM)) == [said]
     assert Meanings([swirl(13), swirl(17)]).unsuited(parsed(CUSTOM)) == []

@@ -161,7 +161,8 @@ BOTH = "y, z = Split <axis = @k, *more> (x)"
         ({"replace": "y = Add (x, @k)"}, f"{UNKNOWN}  mend: Declare it: `let: {{k: ...}}`."),
         (
             {"replace": "{build: zzz}"},
-            "8:22: unknown builder `zzz`\n  mend: `surgeon recipes builders` lists them.",
+            "8:22: unknown builder `zzz`\n  mend: `surgeon recipes builders` lists them; a function of "
+            "your own makes a rule in Python (`surgeon.rule`).",
         ),
         (
             {"where": "[zzzz(x)]"},
@@ -235,7 +236,7 @@ BOTH = "y, z = Split <axis = @k, *more> (x)"
         ),
         (
             {"match": TWO, "replace": "y, z = Split <axis = @l> (x)"},
-            "10:14: unknown name `@l` for the attribute `axis`\n"
+            "10:28: unknown name `@l` for the attribute `axis`\n"
             "  mend: Declare it: `let: {l: ...}`.",
         ),
         (

@@ -9,11 +9,13 @@ onnxruntime; and its numbers agree with the original's at several sizes, as the 
 What a problem begins with: `Missing` (a rule did not fire), `Noisy` (one fired that must not),
 `Silent` (it refused for another reason), `Wrong` (structure or numbers), `Restless` (a second run
 changes something), `Fickle` (names or order matter), `Broken` (the result does not load or run),
-`Weak` and `Unchecked` (the comparison says little, or was not possible), `Untested` (a rule).
+`Weak` and `Unchecked` (the comparison says little, or was not possible), `Untested` (a rule),
+`Faulty` (the case itself, or in a folder the recipe, is written wrongly).
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +29,11 @@ from surgeon.recipe import Recipe, Rule, bundled
 __all__ = ["Case", "Outcome", "Outcomes", "run"]
 
 SUFFIX = ".cases.yaml"
+NOTHING = "nothing was tested: there is no case, and no rule that lacks one"
+# What a recipe has and other YAML files of a folder have not; one may be forgotten.
+_RECIPE = re.compile(
+    r"""^[{"']*(surgeon|rules|steps|changes|in-front|behind)["']?[ \t]*:""", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +66,20 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What came of all cases, in the order they stand in."""
+    """What came of all cases, in the order they stand in.
+
+    Attributes:
+        outcomes: Of each case, and of each rule that lacks cases.
+        passed: The files of folders that are no recipes, and were passed over.
+    """
 
     outcomes: tuple[Outcome, ...]
+    passed: tuple[Path, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong anywhere."""
-        return not self.failed
+        """Whether nothing is wrong anywhere, and something was tested."""
+        return bool(self.outcomes) and not self.failed
 
     @property
     def failed(self) -> tuple[Outcome, ...]:
@@ -80,6 +93,8 @@ class Outcomes:
         return len(self.outcomes)
 
     def __str__(self) -> str:
+        if not self.outcomes:
+            return NOTHING
         return "\n".join(str(outcome) for outcome in self.failed) or f"{len(self)} cases hold"
 
 
@@ -93,7 +108,8 @@ def run(
     """Run the cases of recipes.
 
     Args:
-        paths: Recipes by file or bundled name, files of cases, or folders of them.
+        paths: Recipes by file or bundled name, files of cases, or folders of them, which are
+            looked into with all that is in them.
         progress: Told every outcome as it comes.
         thorough: Whether each rewrite is compared with what it replaces on edge values too, as
             `apply` does; it takes half as long again.
@@ -104,51 +120,104 @@ def run(
         RecipeError: A path, a recipe or a file of cases is wrong.
     """
     found: list[Outcome] = []
-    for path in _recipes(paths):
-        for outcome in _of_recipe(path, thorough, renamings):
+    recipes, passed = _recipes(paths)
+    for path in recipes:
+        for outcome in _of_recipe(path, thorough, renamings, alone=len(recipes) == 1):
             found.append(outcome)
             if progress:
                 progress(outcome)
-    return Outcomes(tuple(found))
+    return Outcomes(tuple(found), passed)
 
 
-def _recipes(paths: Sequence[str | Path]) -> list[Path]:
-    """The recipes that the paths name, each once."""
+def _recipes(paths: Sequence[str | Path]) -> tuple[list[Path], tuple[Path, ...]]:
+    """The recipes that the paths name, each once; and other files of their folders."""
     found: dict[Path, None] = {}
+    passed: dict[Path, None] = {}
     for given in paths:
         path = Path(given)
         if path.is_dir():
-            inside = [p for p in sorted(path.glob("*.yaml")) if not p.name.endswith(SUFFIX)]
-            if not inside:
+            inside = _inside(path)
+            recipes = [each for each in inside if _is_recipe(each)]
+            if not recipes:
                 raise RecipeError(
-                    "there is no recipe in this folder",
+                    "there is no recipe in this folder, nor in one of its own",
                     where=str(path),
-                    mend="Name a folder that holds .yaml files.",
+                    mend="Name a folder that holds .yaml files that begin with `surgeon: 1`.",
                 )
-            found.update(dict.fromkeys(inside))
+            found.update(dict.fromkeys(recipes))
+            passed.update((each, None) for each in inside if each not in found)
         elif path.name.endswith(SUFFIX):
             found[path.with_name(path.name.removesuffix(SUFFIX) + ".yaml")] = None
         elif path.suffix not in (".yaml", ".yml") and str(given) in (known := bundled()):
             found[known[str(given)]] = None
         else:
             found[path] = None
-    return list(found)
+    return list(found), tuple(passed)
 
 
-def _of_recipe(path: Path, thorough: bool, renamings: Sequence[int]) -> Iterator[Outcome]:
-    recipe = Recipe.load(str(path) if path.suffix else f"{path}.yaml")
-    beside = path.with_name(path.stem + SUFFIX)
+def _inside(folder: Path) -> list[Path]:
+    """The YAML files of a folder and of those in it that are not hidden, but for cases."""
+    return [
+        path
+        for path in sorted(folder.rglob("*.yaml"))
+        if path.is_file()
+        and not path.name.endswith(SUFFIX)
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+
+
+def _is_recipe(path: Path) -> bool:
+    """Whether a file of a folder is a recipe, if a wrong one: other tools have YAML files too."""
+    try:
+        return bool(_RECIPE.search(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _of_recipe(
+    path: Path, thorough: bool, renamings: Sequence[int], *, alone: bool
+) -> Iterator[Outcome]:
+    """The outcomes of one recipe; with others beside it, what is wrong with its files is one."""
+    try:
+        recipe, cases, beside = _read(path)
+    except RecipeError as error:
+        if alone:
+            raise
+        place = error.where if isinstance(error.where, Location) else Location(str(path))
+        yield Outcome(path.stem, "its files", place, (_faulty(error),), 0.0)
+        return
     rules = (*recipe.rules, *recipe.changes)
     own = [rule for rule in rules if rule.location.file == recipe.source]
-    cases: tuple[Case, ...] = ()
-    if beside.is_file():
-        cases = read_cases(beside, [rule.id for rule in rules])
     yield from (_uncovered(recipe, rule, cases, beside) for rule in own if _lacks(rule, cases))
     for case in cases:
         begin = time.perf_counter()
-        problems = tuple(problems_of(case, recipe, thorough=thorough, renamings=renamings))
+        location = case.location
+        try:
+            problems = tuple(problems_of(case, recipe, thorough=thorough, renamings=renamings))
+        except RecipeError as error:
+            problems, location = (_faulty(error),), _place(error, case)
         seconds = time.perf_counter() - begin
-        yield Outcome(recipe.name, case.title, case.location, problems, seconds)
+        yield Outcome(recipe.name, case.title, location, problems, seconds)
+
+
+def _read(path: Path) -> tuple[Recipe, tuple[Case, ...], Path]:
+    """A recipe, its cases, and the file where they are, or would be."""
+    recipe = Recipe.load(str(path) if path.suffix else f"{path}.yaml")
+    beside = path.with_name(path.stem + SUFFIX)
+    if not beside.is_file():
+        return recipe, (), beside
+    return recipe, read_cases(beside, [r.id for r in (*recipe.rules, *recipe.changes)]), beside
+
+
+def _faulty(error: RecipeError) -> str:
+    return f"Faulty: {error.what}\n  mend: {error.mend}"
+
+
+def _place(error: RecipeError, case: Case) -> Location:
+    """Where a case is wrong: at a key that an option of `apply` is like, if that is at fault."""
+    if isinstance(error.where, Location):
+        return error.where
+    return case.keys.get(error.where.removeprefix("--"), case.location)
 
 
 def _lacks(rule: Rule, cases: Sequence[Case]) -> list[str]:
@@ -159,8 +228,8 @@ def _lacks(rule: Rule, cases: Sequence[Case]) -> list[str]:
 
 
 def _uncovered(recipe: Recipe, rule: Rule, cases: Sequence[Case], beside: Path) -> Outcome:
+    file = f"{beside.name} has" if beside.is_file() else f"there is no {beside.name}, and"
     problems = tuple(
-        f"Untested: {beside.name} has no case where `{rule.id}` {what}"
-        for what in _lacks(rule, cases)
+        f"Untested: {file} no case where `{rule.id}` {what}" for what in _lacks(rule, cases)
     )
     return Outcome(recipe.name, f"rule `{rule.id}`", rule.location, problems, 0.0)

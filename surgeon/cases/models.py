@@ -19,7 +19,7 @@ class RefusalModel(_Model):
     """A rule that must not fire, tried by itself."""
 
     rule: str = Field(description="Its id.")
-    because: str = Field(description="Words that the reason must hold.")
+    because: str = Field(min_length=3, description="Words that the reason must hold.")
 
 
 class FillingModel(_Model):
@@ -28,7 +28,7 @@ class FillingModel(_Model):
     seed: int | None = Field(
         None, ge=0, description="What they are drawn from; by default the place in `values`."
     )
-    scale: float = Field(1.0, description="The standard deviation of normal numbers.")
+    scale: float = Field(1.0, gt=0, description="The standard deviation of normal numbers.")
     between: list[float] | None = Field(
         None,
         min_length=2,

@@ -18,6 +18,8 @@ CASE_KEYS = (
 )
 REFUSAL_KEYS = ("rule", "because")
 FILLING_KEYS = ("seed", "scale", "between")
+LEAST = 3  # letters of a reason
+LARGEST = 1e38  # number of a case: what float32 holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Case:
         differs: Words of the reason for which `apply` refuses a rewrite here: it differs from what
             it replaces on values that the case lacks.
         places: Where the names stand by which `values` and `sizes` are given, by key and name.
+        keys: Where each of its keys stands.
     """
 
     title: str
@@ -73,6 +76,7 @@ class Case:
     tolerance: float | None = None
     differs: str | None = None
     places: Mapping[str, Mapping[str, Location]] = field(default_factory=dict)
+    keys: Mapping[str, Location] = field(default_factory=dict)
 
 
 def read_cases(path: Path, rules: Sequence[str]) -> tuple[Case, ...]:
@@ -132,21 +136,22 @@ def _case(item: Value, rules: Sequence[str]) -> Case:
     if "shape" in keys:
         found["shape"] = {n: _shape(v) for n, v in _entries(_at(item, "shape"), "shape")}
     if "sizes" in keys:
-        found["sizes"] = {n: _integers(v, n) for n, v in _entries(_at(item, "sizes"), "sizes")}
+        found["sizes"] = {n: _sizes(v, n) for n, v in _entries(_at(item, "sizes"), "sizes")}
     for key in ("assume", "allow"):
         if key in keys:
             found[key] = tuple(_text(value) for value in _list(_at(item, key), key))
     if "opsets" in keys:
         found["opsets"] = _integers(_at(item, "opsets"), "opsets")
     if "tolerance" in keys:
-        found["tolerance"] = _number(_at(item, "tolerance"), "tolerance")
+        found["tolerance"] = _above_zero(_at(item, "tolerance"), "tolerance")
     if "differs" in keys:
-        found["differs"] = _text(_at(item, "differs"))
+        found["differs"] = _reason(_at(item, "differs"), "differs")
     found["places"] = {
         key: {name: _at(item, key).key_location(name) for name in found[key]}
         for key in ("values", "sizes")
         if key in keys
     }
+    found["keys"] = {key: _at(item, key).location for key in keys}
     return Case(**found)
 
 
@@ -179,7 +184,15 @@ def _refusal(value: Value, rules: Sequence[str]) -> Refusal:
     _mapping(value, REFUSAL_KEYS, required=REFUSAL_KEYS, what="refuses")
     rule = _at(value, "rule")
     _known_rule(_text(rule), rule.location, rules)
-    return Refusal(_text(rule), _text(_at(value, "because")))
+    return Refusal(_text(rule), _reason(_at(value, "because"), "because"))
+
+
+def _reason(value: Value, what: str) -> str:
+    """Words of a reason: so many that not every reason holds them."""
+    words = _text(value).strip()
+    if len(words) < LEAST:
+        raise _wrong(value, what, f"a part of the reason, of {LEAST} letters or more")
+    return words
 
 
 def _filling(value: Value, seed: int) -> Filling:
@@ -190,10 +203,18 @@ def _filling(value: Value, seed: int) -> Filling:
         if len(items) != 2:
             raise _wrong(_at(value, "between"), "between", "two numbers")
         between = (_number(items[0], "between"), _number(items[1], "between"))
+        if between[0] > between[1]:
+            raise _wrong(_at(value, "between"), "between", "two numbers, the lower one first")
+        if "scale" in keys:
+            raise RecipeError(
+                "`scale` is of normal numbers, and `between` of uniform ones",
+                where=value.key_location("scale"),
+                mend="Leave one of them out.",
+            )
     chosen = _at(value, "seed").content if "seed" in keys else seed
     if type(chosen) is not int or chosen < 0:
         raise _wrong(_at(value, "seed"), "seed", "an integer of 0 or more")
-    scale = _number(_at(value, "scale"), "scale") if "scale" in keys else 1.0
+    scale = _above_zero(_at(value, "scale"), "scale") if "scale" in keys else 1.0
     return Filling(chosen, scale, between)
 
 
@@ -214,6 +235,13 @@ def _integers(value: Value, what: str) -> tuple[int, ...]:
     if not items:
         raise _wrong(value, what, "a list with something in it")
     return tuple(item.content for item in items if isinstance(item.content, int))
+
+
+def _sizes(value: Value, what: str) -> tuple[int, ...]:
+    sizes = _integers(value, what)
+    if not all(0 <= size < 2**31 for size in sizes):
+        raise _wrong(value, what, "a list of sizes, each of 0 or more and below 2^31")
+    return sizes
 
 
 def _known_rule(name: str, where: Location, rules: Sequence[str]) -> None:
@@ -266,7 +294,16 @@ def _text(value: Value) -> str:
 def _number(value: Value, what: str) -> float:
     if isinstance(value.content, bool) or not isinstance(value.content, (int, float)):
         raise _wrong(value, what, "a number")
+    if not -LARGEST <= value.content <= LARGEST:  # neither is NaN
+        raise _wrong(value, what, "a finite number")
     return float(value.content)
+
+
+def _above_zero(value: Value, what: str) -> float:
+    number = _number(value, what)
+    if number <= 0:
+        raise _wrong(value, what, "a number above 0")
+    return number
 
 
 def _wrong(value: Value, what: str, wanted: str) -> RecipeError:

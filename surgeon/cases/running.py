@@ -31,6 +31,7 @@ from surgeon.verify.pair import is_plain, open_runner
 
 RENAMINGS = (0, 7)  # seeds
 PRINTED = 16  # elements of a constant
+NOWHERE = "it was tried at no node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ def problems_of(
             raise
         except SurgeonError as error:
             yield f"Broken: {error.what}"
+        except MemoryError:
+            yield "Broken: there is not enough memory; give smaller `sizes`"
     if thorough and case.differs is not None and not any(case.differs in each for each in met):
         yield f"Silent: `apply` refuses no rewrite because {case.differs!r}"
 
@@ -215,10 +218,26 @@ def _refusal(
         yield f"Noisy: `{rule.id}` fires, at {tried.report.changes[0].node} ({rule.location})"
         return
     reasons = [miss.reason for miss in tried.report.misses if miss.rule == rule.id]
-    reasons = reasons or ["it was tried at no node"]
-    if not any(refusal.because in reason for reason in reasons):
+    if not reasons:
+        yield from _nowhere(rule, refusal)
+    elif not any(refusal.because in reason for reason in reasons):
         said = "; ".join(dict.fromkeys(reasons))
         yield f"Silent: `{rule.id}` does not say {refusal.because!r}, but: {said}"
+
+
+def _nowhere(rule: Rule, refusal: Refusal) -> Iterator[str]:
+    """What is wrong with a case in which a rule was tried nowhere, and so refused nothing.
+
+    One that asks for an operator, and for nothing more, has no other way to miss.
+    """
+    if len(rule.match.nodes) > 1 or rule.where or rule.since_opset is not None:
+        root = " or ".join(f"`{name}`" for name in rule.match.root.operators)
+        yield (
+            f"Silent: {NOWHERE}, so nothing shows that `{rule.id}` refuses; give the case the "
+            f"operator at which the rule ends ({root})"
+        )
+    elif refusal.because not in NOWHERE:
+        yield f"Silent: `{rule.id}` does not say {refusal.because!r}, but: {NOWHERE}"
 
 
 def _failures(applied: _Applied) -> Iterator[str]:

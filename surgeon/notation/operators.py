@@ -261,16 +261,16 @@ def _check_attributes(
         if key not in attributes:
             raise RecipeError(
                 f"`{name}` has no attribute `{key}`",
-                where=node.location,
+                where=node.place(key),
                 mend=suggest(key, {known for version in written for known in version.attributes}),
             )
     for key, value in node.attributes.items():
         kinds = sorted({v.attributes[key] for v in versions if key in v.attributes})
-        found = _kind(value)
+        found = kind_of(value)
         if found not in kinds and not (value == () and any(kind.endswith("s") for kind in kinds)):
             raise RecipeError(
                 f"the attribute `{key}` of `{name}` is of type {' or '.join(kinds)}, not {found}",
-                where=node.location,
+                where=node.place(key),
                 mend=f"Write `{key}: {kinds[0]} = ...` with a value of that type.",
             )
     if complete and node.rest is None:
@@ -284,9 +284,10 @@ def _check_attributes(
             )
 
 
-def _kind(value: AttributeValue) -> str:
+def kind_of(value: AttributeValue) -> str:
+    """The type of an attribute's value, as ONNX's text has it."""
     if isinstance(value, tuple):
-        return _kind(value[0]) + "s" if value else "empty list"
+        return kind_of(value[0]) + "s" if value else "empty list"
     kinds: dict[type, str] = {int: "int", float: "float", str: "string", np.ndarray: "tensor"}
     return kinds[type(value)]
 

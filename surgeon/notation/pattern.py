@@ -23,6 +23,9 @@ DTYPES: Mapping[str, str] = MappingProxyType(
 """ONNX's names of element types in text, and numpy's."""
 
 
+_NO_PLACES: Mapping[str, Location] = MappingProxyType({})
+
+
 def word_of(dtype: np.dtype[Any]) -> str | None:
     """ONNX's name of an element type in text; None where it has none."""
     return next((word for word, kind in DTYPES.items() if np.dtype(kind) == dtype), None)
@@ -59,6 +62,7 @@ class NodePattern(NamedTuple):
         captures: Attribute name to the name behind its `@`.
         rest: The name of `<*name>`, or None.
         location: Where the node begins. Equality does not look at it.
+        places: Where attributes are written, by name; of a text that is read, and for errors alone.
     """
 
     domain: str
@@ -70,12 +74,17 @@ class NodePattern(NamedTuple):
     captures: Mapping[str, str]
     rest: str | None
     location: Location
+    places: Mapping[str, Location] = _NO_PLACES
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NodePattern) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())
+
+    def place(self, attribute: str) -> Location:
+        """Where an attribute is written."""
+        return self.places.get(attribute, self.location)
 
     def frozen_attributes(self) -> tuple[tuple[str, object], ...]:
         """The literal attributes by name, each as `frozen` gives it."""

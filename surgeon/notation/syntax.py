@@ -145,7 +145,10 @@ class _Builder:
                 )
             parts[str(child.data)] = child.children
         domain, operators, overload = self._operator(parts["operator"])
-        attributes, captures, rest = self._attributes(parts.get("attributes", []))
+        listed = parts.get("attributes", [])
+        attributes, captures, rest = self._attributes(listed)
+        named = [tree.children[0] for tree in listed if tree is not None and tree.data != "rest"]
+        places = {_text(token): self._at(token) for token in named}
         inputs = self._inputs(parts["inputs"])
         return NodePattern(
             domain=domain,
@@ -157,6 +160,7 @@ class _Builder:
             captures=MappingProxyType(captures),
             rest=rest,
             location=self._at(parts["outputs"][0]),
+            places=MappingProxyType(places),
         )
 
     def _outputs(self, tokens: list[Token | None]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from surgeon.files import is_file
 from surgeon.meanings import name_of, parse_function
 from surgeon.nested import every_node
 from surgeon.notation.operators import check_operator
+from surgeon.recipe.calls import Declared, check_calls, declared
 from surgeon.recipe.models import HeaderModel, JoinedModel, RecipeModel, RuleModel, StepModel
 from surgeon.recipe.reading import Known, read_rule
 from surgeon.recipe.rules import (
@@ -52,9 +53,13 @@ def read_file(text: str, file: str, known: Known) -> Written:
     """
     root = parse(text, file=file)
     model = validate(root)
-    custom = frozenset(model.custom) | _functions(model, root)
+    told = _functions(model, root)
+    custom = frozenset({*model.custom, *told})
     _check_same_shape(model, root, custom)
     steps, places = _steps(model, root, replace(known, custom=custom))
+    changes = _changes(model, root, replace(known, custom=custom))
+    written = (rule for step in steps if isinstance(step, RulesStep) for rule in step.rules)
+    check_calls((*written, *changes), told)
     return Written(
         name=model.name,
         about=model.about,
@@ -65,7 +70,7 @@ def read_file(text: str, file: str, known: Known) -> Written:
         same_shape=frozenset(model.same_shape),
         functions=tuple(model.functions),
         extensions=tuple(_extensions(model, root, custom)),
-        changes=_changes(model, root, replace(known, custom=custom)),
+        changes=changes,
         ensure=model.ensure,
         away_from=model.away_from,
     )
@@ -218,13 +223,14 @@ def _changes(model: RecipeModel, root: Value, known: Known) -> tuple[Rule, ...]:
     )
 
 
-def _functions(model: RecipeModel, root: Value) -> frozenset[str]:
-    """The operators whose meaning is told."""
-    found = set()
+def _functions(model: RecipeModel, root: Value) -> dict[str, list[Declared]]:
+    """The operators whose meaning is told, and what their functions take."""
+    found: dict[str, list[Declared]] = {}
     for index, text in enumerate(model.functions):
         place = (root.find("functions", index) or root).location
-        found.add(name_of(parse_function(text, place)))
-    return frozenset(found)
+        function = parse_function(text, place)
+        found.setdefault(name_of(function), []).append(declared(function, text))
+    return found
 
 
 def _extensions(model: RecipeModel, root: Value, custom: frozenset[str]) -> Iterator[Extension]:

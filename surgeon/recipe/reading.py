@@ -215,7 +215,12 @@ def _read_builder(name: str, value: Value, names: Collection[str], known: Known)
         raise RecipeError(
             f"unknown builder `{name}`",
             where=named.location,
-            mend=suggest(name, known.builders, "`surgeon recipes builders` lists them."),
+            mend=suggest(
+                name,
+                known.builders,
+                "`surgeon recipes builders` lists them; a function of your own makes a rule in "
+                "Python (`surgeon.rule`).",
+            ),
         )
     content = mapping.content
     keys = [key for key in content if key != "build"] if isinstance(content, Mapping) else []
@@ -353,7 +358,7 @@ def _check_captures(node: NodePattern, match: Pattern, lets: frozenset[str]) -> 
         if name not in known:
             raise RecipeError(
                 f"unknown name `@{name}` for the attribute `{attribute}`",
-                where=node.location,
+                where=node.place(attribute),
                 mend=_declare(name, known),
             )
     rests = {other.rest for other in match.nodes if other.rest is not None}

@@ -89,6 +89,8 @@ def frozen(value: Any) -> Any:
     if isinstance(value, Expression):
         names = sorted(value.names)
         return ["=", value.text, frozen(value.location), names, value.source]
+    if isinstance(value, NodePattern):  # what its text is is right, and no error asks for places
+        return ["NodePattern", *map(frozen, value[:-1])]
     if isinstance(value, tuple):
         word = type(value).__name__ if type(value) in _KINDS.values() else "()"
         return [word, *map(frozen, value)]

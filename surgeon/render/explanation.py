@@ -16,7 +16,7 @@ from surgeon.render.report import bullets, every_change, headline, progress, rul
 from surgeon.spelling import is_foreign
 
 if TYPE_CHECKING:
-    from surgeon.explaining import Asked, Explanation
+    from surgeon.explaining import Asked, Explanation, Untried
     from surgeon.report import Change, Missed
 
 MOST_RULES = 6  # the nearest, unless all are asked for
@@ -39,6 +39,10 @@ def explanation(found: Explanation, *, everything: bool = False) -> RenderableTy
     elif not found.unknown:
         nothing = "no rule's last operator occurs in what is left"
         parts.extend(section("Did not fire", [nothing]))
+    bare = not (report.changes or report.misses)
+    untried = [each for each in found.untried if everything or (bare and each.is_there)]
+    if untried:
+        parts.extend(section("Tried nowhere", [_untried(each) for each in untried]))
     return Group(*parts)
 
 
@@ -59,6 +63,7 @@ def explanation_data(found: Explanation) -> dict[str, Any]:
         "fired": [change._asdict() for change in changes],
         "misses": [each._asdict() for each in misses],
         "inside": [each._asdict() for each in _further(found)],
+        "untried": [each._asdict() for each in found.untried],
         "failures": list(report.failures),
         "gone": gone,
         "unknown": {
@@ -100,7 +105,9 @@ def _of_node(found: Explanation, asked: Asked, everything: bool) -> list[Rendera
     if len(shown) < len(ranked):
         lines.append(_more(len(ranked) - len(shown), "rule"))
     parts.extend(section("Did not fire here", [Group(*lines)] if lines else []))
-    if not changes and not tried and not gone:
+    later = [each for each in found.untried if asked.operator in each.ends]
+    parts.extend(section("Tried nowhere", [_untried(each) for each in later] if later else []))
+    if not (changes or tried or gone or later):
         parts.append(Text(_why_nothing(found, asked)))
         parts.extend(_further_down(found.inside.get(asked.label, ()), everything))
     return parts
@@ -125,6 +132,13 @@ def _tried(found: Missed) -> Text:
     if place := words.place(found.location):
         text.append(f"  {place}", style="dim")
     return text.append(f"\n  {progress(found)}{words.clean(found.reason)}", style="default")
+
+
+def _untried(found: Untried) -> Text:
+    text = Text(words.name(f"{found.recipe}/{found.rule}"), style="cyan")
+    if place := words.place(found.location):
+        text.append(f"  {place}", style="dim")
+    return text.append(f"\n  {words.clean(found.reason)}", style="default")
 
 
 def _why_nothing(found: Explanation, asked: Asked) -> str:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from surgeon.language import Word
     from surgeon.recipe import Recipe
 
+_FILES = 5  # that one line names
 SEVERITIES = {"broken": "bold red", "limited": "yellow", "absent": "dim"}
 
 
@@ -204,7 +205,17 @@ def outcomes(found: Outcomes, *, verbose: bool = False) -> RenderableType:
         counts.setdefault(each.recipe, []).append(each.ok)
     for name, results in counts.items():
         table.add_row(Text(words.name(name), style="cyan"), _tally(results))
+    if found.passed:
+        parts.append(Text(f"passed over, as no recipe: {_files(found.passed)}", style="dim"))
+    if not counts:
+        return Group(*parts, Text(str(found), style="bold red"))
     return Group(*parts, table, _tally([each.ok for each in found]))
+
+
+def _files(paths: Sequence[Path]) -> str:
+    """The first files of a list, and how many there are more."""
+    named = ", ".join(words.clean(path) for path in paths[:_FILES])
+    return f"{named} and {len(paths) - _FILES:,} more" if len(paths) > _FILES else named
 
 
 def _tally(results: Sequence[bool]) -> Text:

@@ -13,6 +13,7 @@ import onnx
 from surgeon.declared import length_of
 from surgeon.facts.fact import Array
 from surgeon.model import Model
+from surgeon.notation import Pattern, print_pattern
 from surgeon.notation.pattern import word_of
 from surgeon.sketching.piece import Piece, imports, no_rule
 from surgeon.verify import verify
@@ -123,9 +124,26 @@ def _left_alone(
         name, value = next(iter(piece.numbers.items()))
         given = [*inputs, _declared(name, value)]
         return f"{name} is computed", "it is computed at run time", given, outputs, lines[1:]
+    if found := _other_attribute(piece):
+        key, line = found  # what the node gives may have another shape then
+        name = piece.outputs[0]
+        left = [line, f"places = NonZero ({name})"]
+        ends = ["int64[axes, found] places"]
+        return f"another {key}", f"attribute `{key}` of", inputs, ends, left
     other = inputs[0].rpartition(" ")
     lines = [f"z = Identity ({other[2]})"]
     return "another operator", "it was tried at no node", inputs, [f"{other[0]} z"], lines
+
+
+def _other_attribute(piece: Piece) -> tuple[str, str] | None:
+    """A number among the attributes that the rule asks for, and its one node with another."""
+    (node, *more), asked = piece.written, piece.found[-1].attributes
+    for key, value in asked.items():
+        if isinstance(value, int | float) and not more:
+            other = 0 if value == 1 and key != "to" else value + 1  # a flag is 0 or 1
+            changed = node._replace(attributes={**node.attributes, key: other})
+            return key, print_pattern(Pattern((changed,)))
+    return None
 
 
 def _values(weights: Mapping[str, Array]) -> str:
