@@ -32,14 +32,16 @@ from surgeon.weights import Weight
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _ABOUT = """\
-Commands that answer take `--json`: they print one JSON document to stdout and nothing else there;
-`batch --json` prints a line of JSON for each file. Progress, warnings and errors go to stderr.
+Commands that answer take `--json` (`recipes show` and `schema` print a file as it is): they print
+one JSON document to stdout and nothing else there; `batch --json` prints a line of JSON for each
+file. Progress, warnings and errors go to stderr.
 Where a command ends with an error, stdout has `{"error": {"what", "where", "mend", "exit_code"}}`,
 beside the report where there is one. A command line that cannot be read at all (an option that is
 not there) is answered on stderr alone, with exit code 2. `null` stands for what is not known or was
 not asked for, and for numbers that are not finite; a key that is there *only* in some case is else
 left out. Later versions may add keys. The Python API gives the same objects with the same
-attributes: `surgeon.apply(...).report.changes`."""
+attributes, `surgeon.apply(...).report.changes` say; but `found` of `adapt` is `recipes` there, and
+what a command alone knows (`saved`, `whole` and `part` of `reduce`) is not."""
 
 
 class Answer(NamedTuple):
@@ -146,7 +148,8 @@ ANSWERS = (
             "date": "When, in UTC; not with `--reproducible`.",
             "source": "Of the file that was read: its `sha256`.",
             "recipes": "Each with `name` and `sha256`.",
-            "options": "The target and the opset that were asked for.",
+            "options": "The target, the opset, and what was left out, kept or said of the file: "
+            "`target`, `opset`, `without`, `keep`, `metadata`.",
             "allowed": "What was allowed beside what recipes allow.",
             "rules": "How often each fired, by `recipe/rule`.",
             "left out": "`rewrites` by rule, and `steps`.",
@@ -190,6 +193,24 @@ ANSWERS = (
             "allow": "What it allows itself: `contract`, `approximate`.",
             "rules": "Each with `id`, `recipe`, `why`, `exact`, `contract` and `location`.",
             "changes": "The same of changes of what a model computes.",
+        },
+    ),
+    Answer(
+        "surgeon recipes functions",
+        None,
+        more={
+            "functions": "Each with `name`, `about`, an `example` and what that `gives`.",
+            "properties": "The same of the properties of values.",
+        },
+    ),
+    Answer(
+        "surgeon recipes builders",
+        None,
+        "A list.",
+        {
+            "name": "The builder, with its arguments.",
+            "about": "What it writes.",
+            "example": "Null, as is `gives`: cases show them.",
         },
     ),
     Answer(

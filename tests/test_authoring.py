@@ -84,14 +84,15 @@ def test_rules_of_one_recipe_are_tried_in_order() -> None:
     assert both.name == f"{__name__}/never, {__name__}/neg-by-sub, {__name__}/by-slices"
 
 
-def test_own_operators() -> None:
-    @rule("y = my.domain.Op (x)", exact="bit")
+@pytest.mark.parametrize("domain", ["my.domain", "my", "plugins"])
+def test_own_operators(domain: str) -> None:
+    @rule(f"y = {domain}.Op (x)", exact="bit")
     def own(draft: Draft, match: Match) -> Any:
         return draft.op("Relu", match.values["x"])
 
     proto = model_of("float[b] x", "y = Relu (x)", "y")
-    proto.graph.node[0].domain, proto.graph.node[0].op_type = "my.domain", "Op"
-    proto.opset_import.add(domain="my.domain", version=1)
+    proto.graph.node[0].domain, proto.graph.node[0].op_type = domain, "Op"
+    proto.opset_import.add(domain=domain, version=1)
     result = surgeon.apply(proto, own, verify=False)
     assert result.report.after == {"Relu": 1}
 
@@ -105,6 +106,8 @@ def test_own_operators() -> None:
             "`exact` is one of bit, rounding, approximate, not `mostly`",
         ),
         ("y = Negg (x)", {}, "`Negg`"),
+        ("y = atn.relu (x)", {}, "unknown domain `atn`"),
+        ("y = com.microsoft.Geluu (x)", {}, "`com.microsoft.Geluu`"),
         ("y = Neg (x", {}, ""),
         ("y = Neg (x)", {"where": ["x.rank =="]}, ""),
     ],

@@ -57,6 +57,7 @@ def test_in_patterns(match: str, what: str, mend: str) -> None:
         ("x.maker == 'Rleu'", "unknown operator `Rleu`", "Did you mean `Relu`?"),
         ("x.maker in ['Relu', 'Sofmax']", "unknown operator `Sofmax`", "Did you mean `Softmax`?"),
         ("'aten.reluu' != x.maker", "PyTorch has no operator `aten.reluu`", "relu"),
+        ("x.maker == 'ai.onnx.ml.Scalr'", "unknown operator", "`Scaler`"),
         ("x.maker == 'com.microsoft.Geluu'", "onnxruntime has no operator", "`Gelu`"),
     ],
 )
@@ -93,4 +94,4 @@ def test_what_is_declared_is_free(name: str) -> None:
 
 
 def test_makers_that_there_are() -> None:
-    parse(where="x.maker in ['', 'Relu', 'aten.relu', 'ai.onnx.ml.Scaler', 'TRT.Anything']")
+    parse(where="x.maker in ['', 'Relu', 'aten.relu', 'ai.onnx.ml.Scaler', 'my.Anything']")

@@ -119,7 +119,7 @@ def check_operators(
 
 
 def check_named(name: str, custom: frozenset[str], where: Location) -> None:
-    """Check that there is an operator, by its name as patterns spell it.
+    """Check that there may be an operator, by its name as patterns spell it.
 
     Args:
         name: As `Relu` or `my.domain.Op`; empty for none.
@@ -136,7 +136,11 @@ def check_named(name: str, custom: frozenset[str], where: Location) -> None:
         _check_of_pytorch(domain, operator, where)
     elif known := of_onnxruntime(domain):
         _check_of_onnxruntime(domain, operator, known, where)
-    elif not _is_free(domain, operator, custom) and not _versions(domain, operator):
+    elif (
+        not _is_free(domain, operator, custom)
+        and not _versions(domain, operator)
+        and domain in _operators()  # in a domain of somebody's own there may be anything
+    ):
         raise _unknown(domain, operator, custom, where)
 
 
