@@ -93,8 +93,7 @@ def _made(model: Model, rule: Rule, recipe: Recipe) -> tuple[Model, list[Change]
     sweep = _Once(work, facts, Surgery(work, facts), notes, [rule], fold=None, allow=_ALLOW)
     sweep.once()
     for miss in notes.misses:
-        matched = miss.matched >= miss.total and miss.location == rule.location
-        if matched and (reason := miss.reason()) != ALREADY:
+        if miss.drafted and (reason := miss.reason()) != ALREADY:
             raise RecipeError(
                 f"the change `{rule.id}` cannot be made at {describe(miss.root)}: {reason}",
                 where=rule.location,
@@ -111,7 +110,7 @@ def _made(model: Model, rule: Rule, recipe: Recipe) -> tuple[Model, list[Change]
             what,
             where=rule.location,
             mend="Look at the nodes with `surgeon inspect` or a viewer, and mend `match` or "
-            "`where`; or leave the change out for this model.",
+            "`where`; or write `optional: true` where a model may have no place for it.",
         )
     work.changed = True
     resized = correct_outputs(work, facts)

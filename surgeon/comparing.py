@@ -127,6 +127,10 @@ class Comparison:
         if is_heavy(self.original.proto.graph.initializer):
             gc.collect()  # graphs are circles, and hold the result until Python looks for some
         found = replace(found, mend="")  # its mends are for two files; a run that fails has its own
+        if found.original == "broken" and any(recipe.remakes for recipe in work.recipes):
+            # what was compared with is not the file as it came
+            said = found.detail.replace("the original", "the file as the recipe changes it", 1)
+            found = replace(found, detail=said)
         runs = found.status in ("equivalent", "runs") and not found.custom_operators
         if not runs or not work.handed.layers:
             return found

@@ -75,6 +75,49 @@ class Value:
         return self.location
 
 
+class _Quoted(Location):
+    """The place of a text with escapes in it, which move what is behind them."""
+
+    text: str
+    places: list[Location]
+
+    @classmethod
+    def of(cls, begin: Location, text: str, places: list[Location]) -> _Quoted:
+        """Where a text begins, and where each of its characters is written, if that is known."""
+        made = cls(*begin)
+        made.text, made.places = text, places
+        return made
+
+    def shifted(self, line: int, column: int) -> Location:
+        """The place in the file."""
+        lines = self.text.split("\n")
+        index = sum(len(each) + 1 for each in lines[: line - 1]) + column - 1
+        if not self.places:
+            return Location(*self).shifted(line, column)
+        if index < len(self.places):
+            return self.places[max(0, index)]
+        return self.places[-1].shifted(1, 2 + index - len(self.places))
+
+
+# What stands for one character or none in quoted text, and where it goes on in another line.
+_WRITTEN: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        '"': re.compile(r"\\x.{2}|\\u.{4}|\\U.{8}|\\\n[ \t]*|\\.|[ \t]*(?:\n[ \t]*)+|.", re.DOTALL),
+        "'": re.compile(r"''|[ \t]*(?:\n[ \t]*)+|.", re.DOTALL),
+    }
+)
+
+
+def _written(raw: str, style: str, length: int) -> list[int]:
+    """Where each character of quoted text stands in it as it is written; nothing if in doubt."""
+    found: list[int] = []
+    for each in _WRITTEN[style].finditer(raw):
+        ends = each[0].count("\n")
+        count = 0 if each[0].startswith("\\\n") else max(1, ends - 1)
+        found.extend([each.start()] * count)
+    return found if len(found) == length else []
+
+
 class Entry(NamedTuple):
     """One entry of a mapping: where its key stands, and its value."""
 
@@ -312,8 +355,10 @@ class _Reader:
             return self._block(event, text)
         if event.style in ("'", '"'):
             raw = self._text[begin + 1 : end - 1]
-            escaped = "\\" in raw if event.style == '"' else "''" in raw
-            return Value(text, where.shifted(1, 2), text if escaped else raw)
+            if not ("\\" in raw if event.style == '"' else "''" in raw):
+                return Value(text, where.shifted(1, 2), raw)
+            places = [self._place(begin + 1 + at) for at in _written(raw, event.style, len(text))]
+            return Value(text, _Quoted.of(where.shifted(1, 2), text, places), text)
         if begin == end:
             return Value(None, fallback)
         return Value(self._resolve(text, where), where, self._text[begin:end])

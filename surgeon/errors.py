@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
+
+_LONG = re.compile(r"`([^`]{200})[^`]{200,}`")  # names that would fill a page
 
 
 class Location(NamedTuple):
@@ -48,6 +51,7 @@ class SurgeonError(Exception):
     report: object | None = None
 
     def __init__(self, what: str, *, where: Location | str, mend: str) -> None:
+        what = _LONG.sub(r"`\1...`", what)
         self.what, self.where, self.mend = what, where, mend
         super().__init__(f"{where}: {what}\n  mend: {mend}")
 

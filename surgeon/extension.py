@@ -10,6 +10,7 @@ from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.external import with_data
 from surgeon.model import Model
+from surgeon.parsed import of_parser
 
 if TYPE_CHECKING:
     import onnx
@@ -80,8 +81,7 @@ def parse_extension(extension: Extension) -> onnx.ModelProto:
         if text.endswith(".onnx") and len(text.splitlines()) == 1:
             mend = f"Write `{extension.place}: {{file: {text}}}`."
             raise _wrong(extension, "this is no graph of ONNX", mend) from None
-        said = str(error.args[0] if error.args else error)
-        said = said.removeprefix("b'").rstrip("'").replace("\\n", "\n").strip().splitlines()[-1]
+        said = of_parser(error)[0].rpartition("; ")[2]
         raise _wrong(extension, f"this is no graph of ONNX: {said}") from None
     graph = model.graph
     if model.functions:

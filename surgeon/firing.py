@@ -24,7 +24,7 @@ from surgeon.notation import Pattern
 from surgeon.recipe import BuilderCall, Rule
 from surgeon.report import Change, MissRecord, Notes, Refusal
 from surgeon.rewrite import Draft, Refused, Surgery
-from surgeon.template import instantiate, plain
+from surgeon.template import NotPlain, instantiate, plain
 
 Pairs = list[tuple[gs.Tensor, gs.Tensor]]
 Check = Callable[[Rule, Match, Draft, Pairs], str | None]
@@ -79,7 +79,7 @@ class Firing:
                 )
             return None
         draft = self.surgery.draft(graph, node.outputs[0].name)
-        refusal, waits = None, ""
+        refusal, waits, place = None, "", rule.location
         try:
             pairs = self._draft(rule, outcome, scope, draft)
             refusal = _unchanged(node, draft) or self._forbidden(rule)
@@ -95,7 +95,7 @@ class Firing:
                 if refusal is not None and rule.contract:
                     self.surgery.unkept.update((id(old), old) for old, _ in pairs)
         except (Refused, opsets.Unavailable, dims.TooLarge) as error:
-            refusal = str(error)
+            refusal, place = str(error), _place(rule, error)
         except RecipeError:  # the recipe itself is wrong, at whatever node
             raise
         except Exception as error:  # a rule at fault must not end the run over a whole model
@@ -107,7 +107,8 @@ class Firing:
         if refusal is not None:
             draft.discard()
             if self.telling:
-                self._miss(rule, node, (total, total), partial(str, refusal), waits=waits)
+                why = partial(str, refusal)
+                self._miss(rule, node, (total, total), why, place, waits=waits, drafted=True)
             return None
         self.notes.changes.append(
             Change(
@@ -232,14 +233,12 @@ class Firing:
         location: Location | None = None,
         *,
         waits: str = "",
+        drafted: bool = False,
     ) -> None:
         # worth reading: the whole pattern was found, or the node has to go
         if found[0] >= found[1] or node.domain == ATEN or self.notes.every:
-            self.notes.misses.append(
-                MissRecord(
-                    rule.id, rule.recipe, node, *found, reason, location or rule.location, waits
-                )
-            )
+            told = rule.id, rule.recipe, node, *found, reason, location or rule.location
+            self.notes.misses.append(MissRecord(*told, waits, drafted))
 
 
 def _false(rule: Rule, scope: Mapping[str, Any]) -> Expression | None:
@@ -279,6 +278,13 @@ def _bodies(match: Match, draft: Draft) -> str | None:
     if len(taken) > len(set(taken)) or not set(taken).isdisjoint(others):
         return "a body can be carried over once, and from the last node of the pattern"
     return None
+
+
+def _place(rule: Rule, error: Exception) -> Location:
+    """Where a rule says what could not be written: what it computes, if that is at fault."""
+    arguments = rule.replace.arguments if isinstance(rule.replace, BuilderCall) else {}
+    told = {**arguments, **dict(rule.let)}.get(error.name if isinstance(error, NotPlain) else "")
+    return rule.location if told is None else told.location
 
 
 def _of_function(function: Callable[[Draft, Match], Any], draft: Draft, match: Match) -> Any:

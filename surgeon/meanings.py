@@ -6,6 +6,7 @@ there; of several for one operator the newest that does is taken.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -15,8 +16,10 @@ import onnx.parser
 
 from surgeon.errors import Location, RecipeError
 from surgeon.nested import every_node
+from surgeon.parsed import of_parser
 from surgeon.standard import STANDARD, attribute_value, opset_of
 
+_NO_OPSET = re.compile(r"No Opset registered for domain ([\w.]+)")
 _HOMELESS = "surgeon.homeless"  # where functions go of operators that a file has in no domain
 
 
@@ -30,11 +33,17 @@ def parse_function(text: str, where: Location | str) -> onnx.FunctionProto:
         function: onnx.FunctionProto = onnx.parser.parse_function(text)
         onnx.checker.check_function(function)
     except (onnx.parser.ParseError, onnx.checker.ValidationError) as error:
-        said = str(error).strip().splitlines()
+        said, place = of_parser(error)
+        if place is not None and isinstance(where, Location):
+            line, column = place
+            where = where.shifted(line, column + (where.column - 1) * (line > 1))
+        lacking = _NO_OPSET.search(said)
         raise RecipeError(
-            f"this is no function of ONNX: {said[-1] if said else error}",
+            f"this is no function of ONNX: {said}",
             where=where,
-            mend='Write `<domain: "my.domain", opset_import: ["": 17]> Op <alpha> (x) => (y) '
+            mend=f'Name the domain in `opset_import` too: `"{lacking[1]}": 1`.'
+            if lacking
+            else 'Write `<domain: "my.domain", opset_import: ["": 17]> Op <alpha> (x) => (y) '
             "{ y = LeakyRelu <alpha: float = @alpha> (x) }`.",
         ) from None
     if function.domain in STANDARD and onnx.defs.has(function.name, ""):

@@ -45,7 +45,10 @@ class Change(NamedTuple):
 
 
 class MissRecord(NamedTuple):
-    """An attempt that failed, kept as found; its reason is put into words when it is read."""
+    """An attempt that failed, kept as found; its reason is put into words when it is read.
+
+    `drafted` where the pattern and all conditions held, and what is to be written does not do.
+    """
 
     rule: str
     recipe: str
@@ -55,6 +58,7 @@ class MissRecord(NamedTuple):
     reason: Callable[[], str]
     location: Location
     waits: str = ""
+    drafted: bool = False
 
 
 class Attempts:

@@ -35,6 +35,7 @@ from surgeon.opening import RecipeLike, as_recipe, fewer, see_data, see_kept, se
 from surgeon.operation import Operation
 from surgeon.planning import Plan
 from surgeon.report import Change, Report
+from surgeon.returned import BACK
 from surgeon.steps.asread import Handed
 from surgeon.tally import is_rid_of_foreign, made_nowhere, operators, unrelated
 from surgeon.targets.own import plain_target
@@ -266,7 +267,7 @@ def apply(
         _refuse_verdict(work, report, require)
     elif verify and (fault := beside.fault(plan.recipes)):
         report = report._replace(remarks=(*report.remarks, fault))
-    if not work.changed:
+    if not work.changed and BACK not in report.remarks:  # or a rule of it did what is undone
         told = unrelated(work.model, plan.recipes)
         report = report._replace(remarks=(*report.remarks, *told))
     reached = opset in (None, work.model.opset)

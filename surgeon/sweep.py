@@ -93,6 +93,7 @@ class Sweep:
         )
         self.given: dict[int, list[tuple[Fact, ...]]] = {}  # to a function, by its identity
         self.looks = 0
+        self.places = {rule.id: rule.location for rule in rules}
         early = [rule for rule in rules if not rule.late]
         self.late = len(early) < len(rules)
         ready: dict[int, Prepared] = {}
@@ -143,7 +144,7 @@ class Sweep:
     def _unsettled(self, rule: str, what: str) -> SettleError:
         error = SettleError(
             what,
-            where=str(self.model.path or "model"),
+            where=self.places.get(rule) or str(self.model.path or "model"),
             mend="Give the rule a condition that its own replacement does not meet.",
         )
         error.rule = rule

@@ -23,6 +23,19 @@ from surgeon.standard import STANDARD
 _COMPUTED = (np.float64, np.int64)  # in what expressions compute
 
 
+class NotPlain(Refused):
+    """Something computed is no plain value, or not of the type that it has to be.
+
+    Attributes:
+        name: What it is called in the rule.
+    """
+
+    def __init__(self, name: str, why: str) -> None:
+        """It is `why`."""
+        super().__init__(why)
+        self.name = name
+
+
 def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[str, Any]) -> None:
     """Add the template's nodes to the draft and name its results in `draft.results`.
 
@@ -94,12 +107,12 @@ def plain(value: Any, name: str) -> Any:
     """A computed value as an attribute takes it.
 
     Raises:
-        Refused: It is symbolic or unknown; says what it is.
+        NotPlain: It is symbolic or unknown; says what it is.
     """
     if isinstance(value, Unknown):
-        raise Refused(f"`{name}` is not provable: {value.reason}")
+        raise NotPlain(name, f"`{name}` is not provable: {value.reason}")
     if isinstance(value, Expr):
-        raise Refused(f"`{name}` is {value}, which is known at run time only")
+        raise NotPlain(name, f"`{name}` is {value}, which is known at run time only")
     if isinstance(value, (list, tuple)):
         return [plain(item, name) for item in value]
     if isinstance(value, np.generic):
@@ -123,7 +136,7 @@ def _typed(
     made of.
 
     Raises:
-        Refused: They are none of that type.
+        NotPlain: They are none of that type.
     """
     array = np.asarray(value)
     own = standard.schema(node.operators[0], standard.newest_opset())
@@ -143,15 +156,15 @@ def _whole(array: NDArray[Any], kind: np.dtype[Any], name: str) -> NDArray[Any]:
     """Computed numbers beside whole ones, in their type.
 
     Raises:
-        Refused: It does not hold them.
+        NotPlain: It does not hold them.
     """
     if array.dtype.kind == "f":
-        raise Refused(f"`@{name}` is computed as fractions, beside an operand of {kind}")
+        raise NotPlain(name, f"`@{name}` is computed as fractions, beside an operand of {kind}")
     with np.errstate(all="ignore"):
         held = array.astype(kind)
     lost = (held.astype(array.dtype) != array) | ((array < 0) & (kind.kind == "u"))
     for number in array[lost].ravel()[:1]:
-        raise Refused(f"`@{name}` holds {number}, and stands beside an operand of {kind}")
+        raise NotPlain(name, f"`@{name}` holds {number}, and stands beside an operand of {kind}")
     return held
 
 

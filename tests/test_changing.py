@@ -281,7 +281,7 @@ def test_in_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Model.load("out.onnx").to_proto().graph.node[-1].op_type == "Add"
     untested = run("test", "./mine.yaml")
     assert untested.exit_code == 1
-    assert "has no case where `no-softmax` fires" in " ".join(untested.output.split())
+    assert "no case where `no-softmax` fires" in " ".join(untested.output.split())
 
 
 CASES = """cases:
@@ -360,15 +360,15 @@ def test_a_change_is_not_blamed_for_what_the_file_fails_of() -> None:
     model.graph.node.append(onnx.helper.make_node("Sin", ["k"], ["w"]))
     model.graph.input.append(onnx.helper.make_tensor_value_info("k", onnx.TensorProto.INT64, [2]))
     model.graph.output.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.INT64, [2]))
-    with pytest.raises(surgeon.SurgeonError, match="neither the original nor the res") as raised:
+    with pytest.raises(surgeon.SurgeonError, match="neither the file as the recipe") as raised:
         surgeon.apply(model, recipe(NO_SOFTMAX), "clean")
     assert "no-softmax" not in raised.value.what
 
 
 def test_a_change_that_does_not_load_is_what_is_to_be_mended() -> None:
-    let = "{twice: \"const(2, dtype='int64')\"}"
+    let = "{twice: \"const(2, dtype='int32')\"}"
     twice = change("y = Softmax (x)", "y = Mul (x, @twice)", let=let, id="twice")
-    with pytest.raises(surgeon.SurgeonError, match="neither the original nor the res") as raised:
+    with pytest.raises(surgeon.SurgeonError, match="neither the file as the recipe") as raised:
         surgeon.apply(net(), recipe(twice), "clean")
     said = "Where the file as it came loads, mend what `asked/twice` writes; see"
     assert raised.value.mend.startswith(said)
@@ -391,7 +391,7 @@ def test_where_no_fault_is_known_a_recipe_that_may_help_is_no_promise() -> None:
     model = net()
     model.graph.node.append(onnx.helper.make_node("MaxPool", ["x"], ["w"]))  # of which window?
     model.graph.output.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, None))
-    with pytest.raises(surgeon.SurgeonError, match="neither the original nor the res") as raised:
+    with pytest.raises(surgeon.SurgeonError, match="neither the original nor") as raised:
         surgeon.apply(model, "clean")
     assert raised.value.mend.startswith("`aten` in front may help, which")
 
@@ -410,3 +410,20 @@ def test_a_recipe_that_another_one_holds_is_not_asked_for_in_front_of_it(
     with pytest.raises(surgeon.SurgeonError, match="neither the original") as raised:
         surgeon.apply(parse(text), *recipes)
     assert raised.value.mend.startswith(mend)
+
+
+def test_a_match_that_is_at_fault_is_what_is_to_be_mended() -> None:
+    """Not `replace`, although the one node of the pattern is there."""
+    wrong = change("y = Softmax <axis = 0> (x)", "y = Identity (x)")
+    with pytest.raises(surgeon.RecipeError, match="is 1, not 0") as caught:
+        surgeon.apply(net(), recipe(wrong))
+    assert "is made nowhere in this model" in caught.value.what
+    assert "mend `match` or `where`" in caught.value.mend
+    assert "`optional: true`" in caught.value.mend
+
+
+def test_a_file_that_loads_is_not_said_to_be_broken() -> None:
+    unheard_of = change("y = Softmax (x)", "y = Softmax <axis = 7> (x)")
+    with pytest.raises(surgeon.VerifyError) as caught:
+        surgeon.apply(net(), recipe(unheard_of))
+    assert "neither the file as the recipe changes it nor the result loads" in caught.value.what

@@ -306,3 +306,15 @@ def test_of_two_orders_the_one_that_meets_a_node_is_the_nearer(tmp_path: Path) -
     )
     shown = run("explain", tmp_path / "r.yaml", model).output
     assert "node 'r' (ai.onnx.Relu) is not ai.onnx.Mul" in shown
+
+
+def test_what_cannot_be_computed_is_where_it_is_computed(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text(
+        "surgeon: 1\nname: r\nrules:\n  - id: r\n    why: w\n    exact: bit\n"
+        "    match: y = Neg (x)\n    let:\n      size: x.shape[0] * 2\n"
+        "    replace: y = Expand (x, @size)\n"
+    )
+    model = save(tmp_path / "m.onnx", "net (float[n,4] x) => (float[n,4] y) {y = Neg (x)}")
+    shown = run("explain", tmp_path / "r.yaml", model, "--json").output
+    (miss,) = json.loads(shown)["misses"]
+    assert miss["location"].endswith("r.yaml:9:13")

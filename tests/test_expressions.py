@@ -65,6 +65,7 @@ def test_what_is_true(text: str) -> None:
         ("x.rank == 3 or axis == 1", "x.rank is 4 and axis is -1"),
         ("not axis == -1", "axis is -1"),
         ("x.is_constant", ""),
+        ("x.rank == 4 and x.is_constant", "x.is_constant is false"),
         ("mode == 'edge'", "mode is 'reflect'"),
         ("max(k.value) == 4", "max(k.value) is 3"),
         ("is_divisible(x.rank, 3)", "x.rank is 4"),

@@ -16,7 +16,17 @@ PACKAGE = Path(__file__).parent.parent / "surgeon"
 
 FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of its own row
     {"wording"},
-    {"errors", "provenance", "collector", "declared", "numerals", "suited", "clock", "standard"},
+    {
+        "errors",
+        "provenance",
+        "collector",
+        "declared",
+        "numerals",
+        "suited",
+        "clock",
+        "standard",
+        "parsed",
+    },
     {"arranged"},
     {
         "stored",

@@ -81,3 +81,30 @@ def test_a_function_for_another_opset_is_no_want_of_one() -> None:
         assert ("as the recipe's functions say" in said) is held
         assert ("Clip has another version at 11" in said) is not held
         assert "Constant" not in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "what", "mend"),
+    [
+        ("Relu (x) }", "Relu (x }", "6:33", "Expected character ) not found", "Write `<domain"),
+        (
+            "= Relu",
+            "= other.Op",
+            "5:5",
+            "No Opset registered",
+            'in `opset_import` too: `"other": 1`',
+        ),
+    ],
+)
+def test_a_function_that_is_none(old: str, new: str, place: str, what: str, mend: str) -> None:
+    text = (
+        'surgeon: 1\nname: chip\nfunctions:\n  - |\n    <domain: "chip", opset_import: ["": 17]>\n'
+        "    Op (x) => (y) { y = Relu (x) }\nsteps: [use: clean]\n"
+    )
+    Recipe.parse(text)
+    with pytest.raises(surgeon.RecipeError) as caught:
+        Recipe.parse(text.replace(old, new), file="r.yaml")
+    assert str(caught.value.where) == f"r.yaml:{place}"
+    assert what in caught.value.what
+    assert "b'" not in caught.value.what
+    assert mend in caught.value.mend

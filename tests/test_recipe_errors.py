@@ -11,7 +11,11 @@ from surgeon.recipe import Recipe
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[1]", "1:1: the document is a list, not a mapping\n  mend: Change its form."),
+        (
+            "[1]",
+            "1:1: the document is a list, not a mapping\n"
+            "  mend: Write keys (`key: value`), without `- ` in front.",
+        ),
         (
             "surgeon: 1\nnaem: x\nrules: []\n",
             "2:1: unknown key `naem`\n  mend: Did you mean `name`?",
@@ -19,7 +23,8 @@ from surgeon.recipe import Recipe
         ("surgeon: 1\nrules: []\n", "1:1: the key `name` is missing\n  mend: Add `name: ...`."),
         (
             "surgeon: 2\nname: a\nrules: []\n",
-            "1:10: `2` is no version of this format\n  mend: Write `surgeon: 1`.",
+            "1:10: `2` is no version of this format that this surgeon knows\n"
+            "  mend: Take a newer surgeon, which the recipe is for.",
         ),
         (
             HEAD + "ruels: []\n",
@@ -136,8 +141,8 @@ from surgeon.recipe import Recipe
         ),
         (
             HEAD + "steps:\n  - raise-opset: 3\n",
-            "4:18: `raise-opset`: Input should be greater than or equal to 9\n"
-            "  mend: Change the value.",
+            "4:18: `raise-opset` is 3, and not 9 or more\n"
+            "  mend: Write a number that is 9 or more.",
         ),
     ],
 )

@@ -159,6 +159,7 @@ def test_a_rule_that_does_not_settle_is_named() -> None:
     assert "`again-and-again`" in caught.value.what
     assert caught.value.what.endswith("what it made of node 'y' (ai.onnx.Neg)")
     assert caught.value.exit_code == 6
+    assert str(caught.value.where).rpartition(":")[0].rpartition(":")[0].endswith("test_sweep.py")
     assert time.perf_counter() - start < 20
 
 

@@ -14,6 +14,7 @@ import onnx.parser
 from surgeon import opsets
 from surgeon.errors import Location, RecipeError
 from surgeon.notation.operators import OF_RUNTIMES
+from surgeon.parsed import of_parser
 from surgeon.reference.early import SINCE
 from surgeon.spelling import is_plugin
 from surgeon.standard import STANDARD
@@ -24,7 +25,6 @@ _UNKNOWN = re.compile(r"Unrecognized attribute: (\w+) for operator (\w+)")
 _ABSENT = re.compile(r"No Op registered for (\w+) with domain_version")
 # What onnxruntime saves in ONNX's own domain: never an operator there, or not at every opset.
 _OF_RUNTIMES = OF_RUNTIMES | {"LayerNormalization", *SINCE}
-_POSITION = re.compile(r"\[ParseError at position \(line: (\d+) column: (\d+)\)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +113,8 @@ class Text:
         return onnx.numpy_helper.from_array(filling.array(shape, dtype), value.name)
 
     def _error(self, error: Exception) -> RecipeError:
-        said = str(error.args[0].decode() if isinstance(error.args[0], bytes) else error)
-        said = said.removeprefix("b'").removesuffix("'").replace("\\n", "\n")
-        place = _POSITION.search(said)
-        where = self.location.shifted(*map(int, place.groups())) if place else self.location
-        lines = [line for line in said.splitlines() if line and not _POSITION.search(line)]
-        context = "; ".join(line.strip() for line in lines)
+        context, place = of_parser(error)
+        where = self.location.shifted(*place) if place else self.location
         return RecipeError(
             f"this is no model in ONNX's text syntax: {context}",
             where=where,

@@ -152,6 +152,9 @@ class _Compiler:
             listed = ", ".join(f"`.{known}`" for known in PROPERTIES)
             mend = f"Did you mean `.{near[0]}`?" if near else f"Known are {listed}."
             self._text.refuse_at(node, f"unknown property `.{name}` of `{subject}`", mend)
+        if isinstance(node.value, ast.Constant):
+            mend = "Write a name of the match; `True`, `False` and `None` are none."
+            self._text.refuse_at(node, f"`{subject}` is no value of the graph", mend)
 
         def run(scope: Scope) -> object:
             value = inner(scope)
@@ -365,11 +368,18 @@ class _Compiler:
     def _because_of(self, node: ast.expr) -> Callable[[Scope], str]:
         """Says why the node is false: by the values of what it compares."""
         if isinstance(node, ast.BoolOp):
-            parts = [(self._run_of(value), self._because_of(value)) for value in node.values]
+            parts = [
+                (self._run_of(value), self._because_of(value), self._text.segment(value))
+                for value in node.values
+            ]
             together = isinstance(node.op, ast.And)
 
             def of_parts(scope: Scope) -> str:
-                false = [why(scope) for run, why in parts if scalar_of(run(scope)) is False]
+                false = [
+                    why(scope) or f"{text} is false"
+                    for run, why, text in parts
+                    if scalar_of(run(scope)) is False
+                ]
                 return " and ".join(dict.fromkeys(filter(None, false[:1] if together else false)))
 
             return of_parts

@@ -6,6 +6,7 @@ A condition that is never true is a rule that never fires, and nobody is told wh
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -52,6 +53,29 @@ def kind_of(node: ast.expr) -> str:
             return NUMBER
         case _:
             return ""
+
+
+def is_count(node: ast.expr) -> bool:
+    """Whether an expression counts something, as a rank and a size do."""
+    match node:
+        case ast.Attribute(attr="rank" | "consumers") | ast.Call(func=ast.Name(id="len")):
+            return True
+        case ast.Subscript(value=ast.Attribute(attr="shape"), slice=index):
+            return not isinstance(index, ast.Slice | ast.Tuple)
+        case _:
+            return False
+
+
+def number_of(node: ast.expr) -> int | float | None:
+    """The finite number that is written here; else None."""
+    match node:
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            number = number_of(inner)
+            return None if number is None else -number
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return number if abs(number) < math.inf else None
+        case _:
+            return None
 
 
 def faults(symbol: str, left: ast.expr, right: ast.expr) -> Iterator[tuple[ast.expr, str, str]]:

@@ -92,6 +92,8 @@ def _steps(
             where=root.key_location("steps"),
             mend="Make the rules a step: `- rules: [...]`." if both else "Add `rules: ...`.",
         )
+    if model.steps is not None and not model.steps:
+        raise _empty("steps", root)
     if model.rules is not None:
         rules = _rules(model.rules, root.find("rules"), model.name, known)
         return [RulesStep(rules, model.tidy)], (root.location,)
@@ -101,6 +103,11 @@ def _steps(
         for item, value in zip(model.steps or (), values, strict=True)
     ]
     return steps, tuple(value.location for value in values)
+
+
+def _empty(key: str, value: Value) -> RecipeError:
+    where = value.key_location(key)
+    return RecipeError(f"`{key}` is empty", where=where, mend="Write one, or take the key out.")
 
 
 _KEEPING = frozenset({"use", "rules", "fold", "unroll"})  # what `keep` may stand beside
@@ -150,6 +157,8 @@ def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep
         places = [(content.find(index) or content).location for index in range(len(item.use))]
         return Use(tuple(item.use), tuple(places), True, *chosen)
     if item.rules is not None:
+        if not item.rules:
+            raise _empty("rules", value)
         return RulesStep(_rules(item.rules, content, name, known), keep=keep)
     if item.simplify is not None:
         return SimplifyStep(item.simplify)

@@ -234,7 +234,7 @@ class RecipeModel(_Model):
     """A recipe for surgeon."""
 
     surgeon: Literal[1] = Field(description="The version of this format.")
-    name: str = Field(min_length=1, description="What reports call it.")
+    name: str = Field(pattern=r"^[^/\s]([^/\r\n]*[^/\s])?$", description="What reports call it.")
     about: str = Field("", description="What it is for, in one or two sentences.")
     rules: list[RuleModel] | None = Field(None, description="One step of rules.")
     steps: list[StepModel] | None = Field(None, description="Several steps, in order.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import inspect
 from collections.abc import Callable, Collection, Mapping
@@ -13,6 +12,7 @@ from typing import Any
 from surgeon.document import Value, suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import DTYPES, Expression
+from surgeon.expressions.conditions import check_conditions
 from surgeon.functions import FUNCTIONS
 from surgeon.functions.values import ELSEWHERE, dtype_meant
 from surgeon.notation import (
@@ -25,8 +25,10 @@ from surgeon.notation import (
     parse_pattern,
     parse_replacement,
 )
+from surgeon.recipe.lets import check_lets, check_numbers
 from surgeon.recipe.models import RuleModel
 from surgeon.recipe.rules import BuilderCall, Rule
+from surgeon.standard import newest_opset
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
         _expression(value.find("where", index), names, known) for index in range(len(model.where))
     )
     where = (*labels, *asked)
+    check_conditions(where)
     if isinstance(model.replace, str):
         written = parse_replacement(*_text(value, "replace"))
         check_operators(written, custom=known.custom, complete=True)
@@ -72,10 +75,11 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
                 mend="Leave it out: nodes are called after the values they give.",
             )
         _check_replacement(match, written, frozenset(name for name, _ in let))
-        _check_numbers(written, dict(let))
+        check_numbers(written, dict(let))
         replace: Pattern | BuilderCall = written
     else:
         replace = _read_builder(model.replace.build, value, names, known)
+    check_lets(value, replace, let, where)
     return Rule(
         id=model.id,
         why=model.why,
@@ -88,7 +92,7 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
         recipe=recipe,
         location=value.location,
         relative_to=model.relative_to,
-        since_opset=model.since_opset,
+        since_opset=_since(model, value),
         bound=_bound_of(model, value),
         late=model.late,
         whole=_whole_of(model, value),
@@ -103,6 +107,18 @@ def _bound_of(model: RuleModel, value: Value) -> float | None:
             mend="Leave `bound` out, or say `exact: approximate`.",
         )
     return model.bound
+
+
+def _since(model: RuleModel, value: Value) -> int | None:
+    newest = newest_opset()
+    if model.since_opset is not None and model.since_opset > newest:
+        found = value.find("since_opset")
+        raise RecipeError(
+            f"there is no opset {model.since_opset}: the newest is {newest}",
+            where=found.location if found else value.location,
+            mend=f"Write one up to {newest}, or take an onnx that knows it.",
+        )
+    return model.since_opset
 
 
 def _whole_of(model: RuleModel, value: Value) -> float | None:
@@ -294,28 +310,6 @@ def _check_replacement(match: Pattern, replace: Pattern, lets: frozenset[str]) -
             _check_input(argument, node, match, produced, lets)
         _check_captures(node, match, lets)
     _check_all_used(replace, outputs)
-
-
-def _check_numbers(replace: Pattern, lets: Mapping[str, Expression]) -> None:
-    """Refuse plain fractions as operands: they would be doubles, which few operands are."""
-    for node in replace.nodes:
-        for argument in node.inputs:
-            told = lets.get(argument.name) if argument.computed else None
-            if told is not None and _is_fraction(told.text):
-                other = next((a.name for a in node.inputs if a.name and not a.computed), "VALUE")
-                raise RecipeError(
-                    f"`{argument.name}` is a number of no element type, and an operand here",
-                    where=told.location,
-                    mend=f"Write `const({told.text}, like={other})`, or name a `dtype`.",
-                )
-
-
-def _is_fraction(text: str) -> bool:
-    try:
-        found = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return False
-    return any(isinstance(each, float) for each in (found if isinstance(found, list) else [found]))
 
 
 def _check_input(

@@ -103,11 +103,7 @@ def _translate(root: Value, errors: Sequence[Mapping[str, Any]]) -> RecipeError:
     if isinstance(name, int):
         name = f"{path[-2]}[{name}]" if len(path) > 1 else str(name)
     if name == "surgeon" and kind == "literal_error":
-        return RecipeError(
-            f"`{value.content}` is no version of this format",
-            where=value.location,
-            mend="Write `surgeon: 1`.",
-        )
+        return _version(value)
     if kind == "literal_error":
         known = str(error["ctx"]["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
         return RecipeError(
@@ -119,7 +115,9 @@ def _translate(root: Value, errors: Sequence[Mapping[str, Any]]) -> RecipeError:
         return RecipeError(
             f"`{name}` is `{value.content}`",
             where=value.location,
-            mend="Use small letters, digits and single hyphens.",
+            mend="Write a name without `/`, and without space around it."
+            if path == ("name",)
+            else "Use small letters, digits and single hyphens.",
         )
     wanted = list(dict.fromkeys(_KINDS[e["type"]] for e in errors if e["type"] in _KINDS))
     if error["type"] in _KINDS:
@@ -130,13 +128,46 @@ def _translate(root: Value, errors: Sequence[Mapping[str, Any]]) -> RecipeError:
             where=value.location,
             mend=_mend_form(str(name), value, wanted),
         )
+    for limit, words in _LIMITS.items():
+        if limit in error.get("ctx", {}):
+            wanted_words = words.format(error["ctx"][limit])
+            return RecipeError(
+                f"`{name}` is {value.content}, and not {wanted_words}",
+                where=value.location,
+                mend=f"Write a number that is {wanted_words}.",
+            )
     return RecipeError(f"`{name}`: {error['msg']}", where=value.location, mend="Change the value.")
+
+
+_LIMITS = {"ge": "{} or more", "gt": "above {}", "le": "{} or less", "lt": "below {}"}
+
+
+def _version(value: Value) -> RecipeError:
+    """What to say of a version of the format that is not 1."""
+    found = value.content
+    if str(found) == "1":
+        mend = "Write `surgeon: 1`, without quotes."
+        return RecipeError("`surgeon` is a text, not a number", where=value.location, mend=mend)
+    newer = isinstance(found, int) and found > 1
+    return RecipeError(
+        f"`{found}` is no version of this format" + (" that this surgeon knows" if newer else ""),
+        where=value.location,
+        mend="Take a newer surgeon, which the recipe is for." if newer else "Write `surgeon: 1`.",
+    )
 
 
 def _mend_form(name: str, value: Value, wanted: Sequence[str]) -> str:
     """How a value of the wrong kind is written: quoted, without quotes, or as a list of one."""
     if "text" in wanted:
         return "Put quotes around it."
+    if name == "steps" and isinstance(value.content, str):
+        return f"Write `steps: [use: {value.content}]`."
+    if name.startswith("steps[") and isinstance(value.content, str):
+        return f"Write `use: {value.content}` for the step."
+    if wanted == ["a list"] and isinstance(value.content, Mapping):
+        return "Write `- ` in front of each item, the first key of it behind that."
+    if wanted == ["a mapping"] and isinstance(value.content, tuple):
+        return "Write keys (`key: value`), without `- ` in front."
     if wanted == ["a list"] and isinstance(value.content, str | int | float):
         text = str(value.content)
         word = text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)

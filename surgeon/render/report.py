@@ -68,7 +68,8 @@ def headline(found: Report) -> RenderableType:
     if found.opset_before not in (None, found.opset):
         opset = f"{found.opset_before} -> {found.opset}"
     text.append(f"  opset {opset}", style="not bold dim")
-    recipes = words.listed(found.recipes) if found.recipes else "no recipe"
+    named = list(dict.fromkeys(found.recipes))  # a target brings some once more
+    recipes = words.listed(named) if named else "no recipe"
     text.append(f"\n{recipes}: ", style="not bold")
     text.append(f"{words.count(before, 'node')} -> {after:,}", style="bold")
     return text
@@ -236,7 +237,9 @@ def _pieces(counts: Mapping[str, int]) -> Text:
     done = counts.get("compared", 0)
     again = counts.get("compared before", 0)
     text = Text(f"rewrites by themselves: {done:,} compared with what they replace")
-    if again:
+    if again and not done:  # in a run that was begun anew without rewrites that differ
+        text.append(f", {again:,} compared before")
+    elif again:
         text.append(f", {again:,} like one of these")
     for what, number in counts.items():
         if what not in ("compared", "compared before"):
