@@ -127,6 +127,10 @@ def _untried(rules: Sequence[Rule], model: Model, report: Report) -> Iterator[Un
     """The rules of which neither a firing nor a miss tells, and why."""
     told = {(change.recipe, change.rule) for change in report.changes}
     told |= {(miss.recipe, miss.rule) for miss in report.misses}
+    fired: dict[str, dict[str, None]] = {}  # the rules that did at each operator
+    for change in report.changes:
+        for op in change.before[:1]:
+            fired.setdefault(op, {})[f"`{change.rule}`"] = None
     nodes: dict[str, list[bool]] = {}  # of the file, by operator; whether a caller says attributes
     for proto in nodes_of(model.proto):
         asks = any(attribute.ref_attr_name for attribute in proto.attribute)
@@ -137,9 +141,7 @@ def _untried(rules: Sequence[Rule], model: Model, report: Report) -> Iterator[Un
         ends = _names(rule.match.root)
         there = [asks for name in ends for asks in nodes.get(name, ())]
         first = dict.fromkeys(
-            f"`{change.rule}`"
-            for change in report.changes
-            if change.before and change.before[0] in rule.match.root.operators
+            name for op in rule.match.root.operators for name in fired.get(op, ())
         )
         if first:
             reason = f"{', '.join(first)} fired first where it could begin"

@@ -236,12 +236,16 @@ class Search:
         if tensor is not None and tensor.is_empty():
             tensor = None
         wanted = np.asarray(literal.value).reshape(-1).tolist()
-        shape = None if tensor is None else self.facts.of(tensor).shape
+        if tensor is None:
+            said = "" if literal.capture else f", where the pattern wants {wanted}"
+            self.fail(state, lambda: f"{describe(node)} has no input {index}{said}")
+            return False
+        shape = self.facts.of(tensor).shape
         if literal.capture is None and _are_more(shape, len(wanted)):  # weights are not read
             many = f"has the shape {list(shape or ())}, and is not {wanted}"
             self.fail(state, lambda: f"input {index} of {describe(node)} {many}")
             return False
-        array = None if tensor is None else self.facts.array(tensor)
+        array = self.facts.array(tensor)
         found = None if array is None else array.reshape(-1).tolist()
         if literal.capture is not None:
             if found is None:

@@ -67,11 +67,16 @@ def test_errors_say_where_and_how_to_mend(
     text = FIRES.replace(old, new)
     if new.startswith(("values", "sizes", "tolerance")):
         text = FIRES.replace(old, f"{new}\n    {old}")
+    check(tmp_path, DOUBLE_NEGATION, text + REFUSES)
     with pytest.raises(RecipeError) as caught:
-        check(tmp_path, DOUBLE_NEGATION, text)
+        read_cases(tmp_path / "small.cases.yaml", ["double-negation"])
     assert str(caught.value.where) == f"{tmp_path / 'small.cases.yaml'}:{place}"
     assert what in caught.value.what
     assert mend in caught.value.mend
+    wrong, right = run([tmp_path])
+    assert str(wrong.location) == str(caught.value.where)
+    assert wrong.problems == (f"Faulty: {caught.value.what}\n  mend: {caught.value.mend}",)
+    assert right.ok
 
 
 IN_A_CASE = [
@@ -141,8 +146,8 @@ def test_a_file_of_no_cases(tmp_path: Path) -> None:
 
 
 def test_two_cases_of_one_title(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="the case `it fires` is here twice, first at"):
-        check(tmp_path, DOUBLE_NEGATION, FIRES + FIRES)
+    (problem,) = check(tmp_path, DOUBLE_NEGATION, FIRES + FIRES)
+    assert problem.startswith("Faulty: the case `it fires` is here twice, first at")
 
 
 def test_a_folder_without_recipes(tmp_path: Path) -> None:

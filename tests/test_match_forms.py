@@ -89,6 +89,8 @@ def test_values_and_captures_of_arguments_that_moved() -> None:
         pattern, "y = ReduceMean (x, k)", opset=18, inputs="float[b,1,t] x, int64[n] k"
     )
     assert reason(unknown) == "input 1 of node 'y' (ai.onnx.ReduceMean) is not a known value"
+    absent = attempt(pattern, "y = ReduceMean (x)", opset=18, **kwargs)
+    assert reason(absent) == "node 'y' (ai.onnx.ReduceMean) has no input 1"
 
 
 @pytest.mark.parametrize(

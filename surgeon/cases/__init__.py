@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from surgeon.cases.reading import Case, read_cases
+from surgeon.cases.reading import Case, Unread, read_each
 from surgeon.cases.running import RENAMINGS, problems_of
 from surgeon.errors import Location, RecipeError
 from surgeon.recipe import Recipe, Rule, bundled
@@ -188,8 +188,14 @@ def _of_recipe(
         return
     rules = (*recipe.rules, *recipe.changes)
     own = [rule for rule in rules if rule.location.file == recipe.source]
-    yield from (_uncovered(recipe, rule, cases, beside) for rule in own if _lacks(rule, cases))
+    read = [case for case in cases if isinstance(case, Case)]
+    if len(read) == len(cases):  # else one that cannot be read may be what lacks
+        yield from (_uncovered(recipe, rule, read, beside) for rule in own if _lacks(rule, read))
     for case in cases:
+        if isinstance(case, Unread):
+            place = case.error.where if isinstance(case.error.where, Location) else case.location
+            yield Outcome(recipe.name, case.title, place, (_faulty(case.error),), 0.0)
+            continue
         begin = time.perf_counter()
         location = case.location
         try:
@@ -200,13 +206,13 @@ def _of_recipe(
         yield Outcome(recipe.name, case.title, location, problems, seconds)
 
 
-def _read(path: Path) -> tuple[Recipe, tuple[Case, ...], Path]:
+def _read(path: Path) -> tuple[Recipe, Sequence[Case | Unread], Path]:
     """A recipe, its cases, and the file where they are, or would be."""
     recipe = Recipe.load(str(path) if path.suffix else f"{path}.yaml")
     beside = path.with_name(path.stem + SUFFIX)
     if not beside.is_file():
         return recipe, (), beside
-    return recipe, read_cases(beside, [r.id for r in (*recipe.rules, *recipe.changes)]), beside
+    return recipe, read_each(beside, [r.id for r in (*recipe.rules, *recipe.changes)]), beside
 
 
 def _faulty(error: RecipeError) -> str:

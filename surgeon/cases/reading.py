@@ -79,6 +79,21 @@ class Case:
     keys: Mapping[str, Location] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A case that cannot be read, and why.
+
+    Attributes:
+        title: What it is called, as far as that is known.
+        location: Where it begins.
+        error: What is wrong.
+    """
+
+    title: str
+    location: Location
+    error: RecipeError
+
+
 def read_cases(path: Path, rules: Sequence[str]) -> tuple[Case, ...]:
     """The cases of a file.
 
@@ -89,19 +104,43 @@ def read_cases(path: Path, rules: Sequence[str]) -> tuple[Case, ...]:
     Raises:
         RecipeError: The file is no list of cases; names the place.
     """
+    cases = []
+    for case in read_each(path, rules):
+        if isinstance(case, Unread):
+            raise case.error
+        cases.append(case)
+    return tuple(cases)
+
+
+def read_each(path: Path, rules: Sequence[str]) -> list[Case | Unread]:
+    """The cases of a file, in order, those among them that cannot be read.
+
+    Raises:
+        RecipeError: The file is no list at all.
+    """
     root = read(path, begin="cases:")
     _mapping(root, FILE_KEYS, required=("cases",), what="the document")
-    cases = tuple(_case(item, rules) for item in _list(_at(root, "cases"), "cases"))
-    seen: dict[str, Case] = {}
-    for case in cases:
-        other = seen.setdefault(case.title, case)
-        if other is not case:
-            raise RecipeError(
-                f"the case `{case.title}` is here twice, first at {other.location}",
-                where=case.location,
-                mend="Give one of them another title.",
-            )
-    return cases
+    found: list[Case | Unread] = []
+    seen: dict[str, Location] = {}
+    for item in _list(_at(root, "cases"), "cases"):
+        try:
+            found.append(_once(_case(item, rules), seen))
+        except RecipeError as error:
+            title = item.find("case")
+            said = title.content if title is not None else None
+            found.append(Unread(str(said or "a case"), item.location, error))
+    return found
+
+
+def _once(case: Case, seen: dict[str, Location]) -> Case:
+    other = seen.setdefault(case.title, case.location)
+    if other is not case.location:
+        raise RecipeError(
+            f"the case `{case.title}` is here twice, first at {other}",
+            where=case.location,
+            mend="Give one of them another title.",
+        )
+    return case
 
 
 def _case(item: Value, rules: Sequence[str]) -> Case:

@@ -298,6 +298,8 @@ def run_cases(
                 found = cases.run(paths, progress=lambda outcome: progress(outcome.case))
         if as_json:
             place.data(json.dumps([_outcome(each) for each in found], indent=2))
+            if not found.outcomes:
+                place.warn(str(found))
         else:
             place.show(render.outcomes(found, verbose=verbose))
         raise typer.Exit(0 if found.ok else 1)
