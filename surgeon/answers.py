@@ -125,11 +125,6 @@ ANSWERS = (
             "inside": "List of [Missed](#missed): with `--node`, where no rule ends at such a "
             "node: rules that have one inside, and the nodes further down at which they did not "
             "fire.",
-            "untried": "List of the rules that were tried at no node: `rule`, `recipe`, `location`, "
-            "the operators (`ends`) at which they end, `reason`, and whether the file has one "
-            "(`is_there`).",
-            "failures": "Steps and checks that were left out.",
-            "gone": "What became of nodes that are there no longer, by name.",
             "unknown": "Operators that no rule of these recipes is about, with `count` and "
             "`recipes`: bundled ones that have a rule.",
             "untried": "List of [Untried](#untried): rules that were tried at no node.",
