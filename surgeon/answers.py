@@ -125,6 +125,8 @@ ANSWERS = (
             "inside": "List of [Missed](#missed): with `--node`, where no rule ends at such a "
             "node: rules that have one inside, and the nodes further down at which they did not "
             "fire.",
+            "failures": "Steps and checks that were left out.",
+            "gone": "What became of nodes that are there no longer, by name.",
             "unknown": "Operators that no rule of these recipes is about, with `count` and "
             "`recipes`: bundled ones that have a rule.",
             "untried": "List of [Untried](#untried): rules that were tried at no node.",
