@@ -13,6 +13,7 @@ from surgeon import (
     adapting,
     complaints,
     dividing,
+    explaining,
     extraction,
     inspection,
     listing,
@@ -31,14 +32,16 @@ from surgeon.weights import Weight
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _ABOUT = """\
-Commands that answer take `--json`: they print one JSON document to stdout and nothing else there;
-`batch --json` prints a line of JSON for each file. Progress, warnings and errors go to stderr.
+Commands that answer take `--json` (`recipes show` and `schema` print a file as it is): they print
+one JSON document to stdout and nothing else there; `batch --json` prints a line of JSON for each
+file. Progress, warnings and errors go to stderr.
 Where a command ends with an error, stdout has `{"error": {"what", "where", "mend", "exit_code"}}`,
 beside the report where there is one. A command line that cannot be read at all (an option that is
 not there) is answered on stderr alone, with exit code 2. `null` stands for what is not known or was
 not asked for, and for numbers that are not finite; a key that is there *only* in some case is else
 left out. Later versions may add keys. The Python API gives the same objects with the same
-attributes: `surgeon.apply(...).report.changes`."""
+attributes, `surgeon.apply(...).report.changes` say; but `found` of `adapt` is `recipes` there, and
+what a command alone knows (`saved`, `whole` and `part` of `reduce`) is not."""
 
 
 class Answer(NamedTuple):
@@ -122,13 +125,11 @@ ANSWERS = (
             "inside": "List of [Missed](#missed): with `--node`, where no rule ends at such a "
             "node: rules that have one inside, and the nodes further down at which they did not "
             "fire.",
-            "untried": "List of the rules that were tried at no node: `rule`, `recipe`, "
-            "`location`, the operators (`ends`) at which they end, `reason`, and whether the file "
-            "has one (`is_there`).",
             "failures": "Steps and checks that were left out.",
             "gone": "What became of nodes that are there no longer, by name.",
             "unknown": "Operators that no rule of these recipes is about, with `count` and "
             "`recipes`: bundled ones that have a rule.",
+            "untried": "List of [Untried](#untried): rules that were tried at no node.",
         },
     ),
     Answer(
@@ -147,7 +148,8 @@ ANSWERS = (
             "date": "When, in UTC; not with `--reproducible`.",
             "source": "Of the file that was read: its `sha256`.",
             "recipes": "Each with `name` and `sha256`.",
-            "options": "The target and the opset that were asked for.",
+            "options": "The target, the opset, and what was left out, kept or said of the file: "
+            "`target`, `opset`, `without`, `keep`, `metadata`.",
             "allowed": "What was allowed beside what recipes allow.",
             "rules": "How often each fired, by `recipe/rule`.",
             "left out": "`rewrites` by rule, and `steps`.",
@@ -194,6 +196,24 @@ ANSWERS = (
         },
     ),
     Answer(
+        "surgeon recipes functions",
+        None,
+        more={
+            "functions": "Each with `name`, `about`, an `example` and what that `gives`.",
+            "properties": "The same of the properties of values.",
+        },
+    ),
+    Answer(
+        "surgeon recipes builders",
+        None,
+        "A list.",
+        {
+            "name": "The builder, with its arguments.",
+            "about": "What it writes.",
+            "example": "Null, as is `gives`: cases show them.",
+        },
+    ),
+    Answer(
         "surgeon doctor",
         None,
         more={
@@ -207,6 +227,7 @@ ANSWERS = (
 PARTS: Mapping[str, type] = {
     "Rewrite": report.Change,
     "Missed": report.Missed,
+    "Untried": explaining.Untried,
     "Refusal": report.Refusal,
     "Verdict": Verdict,
     "Comparison": Comparison,

@@ -10,6 +10,7 @@ from typing import Any
 import onnx
 
 from surgeon.choices import check_metadata, several
+from surgeon.document import nearest
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import Expression
 from surgeon.match import Match
@@ -255,5 +256,8 @@ def _of_steps(name: str, steps: Sequence[str]) -> Recipe:
 
 
 def _own(pattern: Any) -> frozenset[str]:
-    """The domains of the pattern that are nobody's but the author's."""
-    return frozenset(node.domain for node in pattern.nodes if "." in node.domain)
+    """The domains of the pattern that are nobody's but the author's, and no known one mistyped."""
+    from surgeon.notation.operators import FREE_DOMAINS
+
+    foreign = {node.domain for node in pattern.nodes} - FREE_DOMAINS - {""}
+    return frozenset(name for name in foreign if "." in name or not nearest(name, FREE_DOMAINS))

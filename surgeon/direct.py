@@ -77,7 +77,7 @@ class Direct:
             tensor = inputs[place] if place < count else None
             if tensor is None or not tensor.name:
                 if name:
-                    if not optional:
+                    if not optional or values.get(name) is not None:
                         return False
                     values[name] = None
             elif name in values:

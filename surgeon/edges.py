@@ -53,6 +53,7 @@ _EDGE_VALUES = (
 _WORDS = ("", "a", "b", "ab", "a,b", "A", "1", "é")
 _HUGE_VALUES = np.array([30, -30, 100, -100, 300, -300, 1000, -1000, 3e4, -3e4])
 _NO_NUMBERS = np.array([np.nan, np.inf, -np.inf, 0.0])
+_ALIKE = 2  # the seed of those that stand at the same places of all inputs
 _LARGE_VALUES = (
     *(0, 1, -1, 127, -128, 255, 2**15 - 1, 2**24 + 1, -(2**24) - 1, 2**24 + 3, 2**31 - 1),
     *(2**31 + 5, 2**33 + 1, -(2**33) - 1),
@@ -68,7 +69,8 @@ _OF_NOT_NUMBERS = frozenset({"IsNaN", "IsInf", "isnan", "isinf", "nan_to_num"})
 _PLAIN_OF_NOT_NUMBERS = _OF_NOT_NUMBERS | frozenset(
     "Identity Neg Abs Add Sub Mul Div Where Transpose Reshape Concat Slice Gather Split Squeeze "
     "Unsqueeze Flatten Expand Tile Pad Equal Not And Or Relu Sqrt Exp Floor Ceil Round Constant "
-    "Shape Cast Max Min Clip Less LessOrEqual Greater GreaterOrEqual".split()
+    "Shape Cast Max Min Clip Less LessOrEqual Greater GreaterOrEqual LeakyRelu PRelu Reciprocal "
+    "Log Sin Cos Sign Xor".split()
 )
 # Operators that a zero or two equal numbers make undecided (a variance by squares of equal ones may
 # be below 0), or that the piece knows too little of.
@@ -160,7 +162,7 @@ def styles(
         return []
     found = [(EDGES, 0), (EDGES, 1), (FLAT, 0), (FLAT, 1)]
     if operators <= _PLAIN_OF_NOT_NUMBERS and (exact or operators & _OF_NOT_NUMBERS):
-        found += [(NOT_NUMBERS, 0), (NOT_NUMBERS, 1)]
+        found += [(NOT_NUMBERS, 0), (NOT_NUMBERS, 1), (NOT_NUMBERS, _ALIKE)]
         if operators & _OF_NOT_NUMBERS:  # elsewhere a sum in another order is infinite, or is not
             found.append((ENDS, 0))
     if floats and not complex_:  # a square or a product of parts is 0 or infinite where it is not
@@ -335,6 +337,8 @@ def draw(
         values = values * (beside[0] if source.seed else math.sqrt(beside[0]))
     elif style == FLAT:
         values = np.full(shape, float(source.seed))
+    elif style == NOT_NUMBERS and source.seed == _ALIKE:
+        values.reshape(-1)[:2] = _NO_NUMBERS[1:3][: values.size]
     elif style != NORMAL:
         chosen, share = _among(dtype, style, beside)
         taken = source.rng.random(shape, np.float32) < share

@@ -15,7 +15,7 @@ from surgeon.candidates import Prepared, operator_of
 from surgeon.captured import CapturedValue, dtype_name
 from surgeon.dialect import ATEN
 from surgeon.errors import Location, RecipeError
-from surgeon.expressions import truth, why_not
+from surgeon.expressions import Expression, truth, why_not
 from surgeon.facts import Fact, Facts
 from surgeon.match import Match, Miss
 from surgeon.meanings import full_name
@@ -71,15 +71,13 @@ class Firing:
             if self.telling:
                 self._miss(rule, node, (outcome.matched, total), outcome.reason)
             return None
-        scope: Mapping[str, Any] = _NO_NAMES
-        if not prepared.asks_nothing:
-            scope = _Scope(rule, outcome, self.facts, self.surgery.is_output)
-        for condition in rule.where:
-            if not truth(condition, scope):
-                if self.telling:
-                    why = partial(why_not, condition, scope)
-                    self._miss(rule, node, (total, total), why, condition.location)
-                return None
+        outcome, scope, false = self._asked(prepared, node, outcome)
+        if false is not None:
+            if self.telling:
+                self._miss(
+                    rule, node, (total, total), partial(why_not, false, scope), false.location
+                )
+            return None
         draft = self.surgery.draft(graph, node.outputs[0].name)
         refusal, waits, place = None, "", rule.location
         try:
@@ -137,6 +135,28 @@ class Firing:
         for other, others in draft.also:
             self.surgery.hand_over(other, others)
         return new
+
+    def _asked(
+        self, prepared: Prepared, node: gs.Node, match: Match
+    ) -> tuple[Match, Mapping[str, Any], Expression | None]:
+        """The match with its names, and the first condition that does not hold, if one does not.
+
+        Where the pattern leaves the order of operands open, that in which all hold, if one is.
+        """
+        rule, matcher = prepared.rule, prepared.matcher
+        if prepared.asks_nothing:
+            return match, _NO_NAMES, None
+        scope = self._scope(rule, match)
+        false = _false(rule, scope)
+        if false is not None and matcher.turns:
+            for other in matcher.others(node, self.facts, self.surgery.is_output):
+                turned = self._scope(rule, other)
+                if _false(rule, turned) is None:
+                    return other, turned, None
+        return match, scope, false
+
+    def _scope(self, rule: Rule, match: Match) -> Mapping[str, Any]:
+        return _Scope(rule, match, self.facts, self.surgery.is_output)
 
     def _draft(self, rule: Rule, match: Match, scope: Mapping[str, Any], draft: Draft) -> Pairs:
         """Draft the replacement; gives which new tensor takes the place of which output."""
@@ -219,6 +239,14 @@ class Firing:
         if found[0] >= found[1] or node.domain == ATEN or self.notes.every:
             told = rule.id, rule.recipe, node, *found, reason, location or rule.location
             self.notes.misses.append(MissRecord(*told, waits, drafted))
+
+
+def _false(rule: Rule, scope: Mapping[str, Any]) -> Expression | None:
+    """The first condition of a rule that does not hold, if one does not."""
+    for condition in rule.where:  # no generator: most rules fail here, at each node
+        if not truth(condition, scope):
+            return condition
+    return None
 
 
 def _other_form(given: Fact, gives: Fact) -> str | None:

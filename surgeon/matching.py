@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 import onnx_graphsurgeon as gs
 
@@ -12,6 +13,8 @@ from surgeon.facts import Facts
 from surgeon.match import Match, Miss
 from surgeon.notation import NodePattern, Pattern
 from surgeon.searching import COMMUTATIVE, Search, State
+
+_MOST_ORDERS = 16  # of operands, in which conditions are asked
 
 
 class Matcher:
@@ -36,6 +39,7 @@ class Matcher:
         ]
         self.most = None if _takes_more(self.root) else len(self.root.inputs)
         self.direct = direct_of(pattern)
+        self.turns = any(_turns(node) for node in pattern.nodes)
 
     def at(
         self, root: gs.Node, facts: Facts, is_output: Callable[[gs.Tensor], bool]
@@ -53,10 +57,19 @@ class Matcher:
             return match
         search = Search(self.producers, facts, is_output)
         for state in search.node(self.root, root, State()):
-            return Match(
-                root, state.nodes, state.values, state.attributes, state.rests, state.views
-            )
+            return _match(root, state)
         return Miss(root, search.matched, self.total, search.why)
+
+    def others(
+        self, root: gs.Node, facts: Facts, is_output: Callable[[gs.Tensor], bool]
+    ) -> Iterator[Match]:
+        """What the pattern matches with operands in other orders, behind the match of `at`."""
+        search = Search(self.producers, facts, is_output)
+        try:
+            for state in islice(search.node(self.root, root, State()), 1, _MOST_ORDERS):
+                yield _match(root, state)
+        except RecursionError:
+            return
 
     def may_be(self, op: str, makers: Sequence[str | None]) -> bool:
         """Whether a root's operands are made as the pattern wants them, and not too many.
@@ -74,6 +87,16 @@ class Matcher:
         return all(  # the search says it better where there are fewer
             index >= len(makers) or makers[index] in want.operators for index, want in self.needs
         )
+
+
+def _match(root: gs.Node, state: State) -> Match:
+    return Match(root, state.nodes, state.values, state.attributes, state.rests, state.views)
+
+
+def _turns(want: NodePattern) -> bool:
+    """Whether two operands of a node may change places, and are not alike."""
+    names = [argument.name for argument in want.inputs]
+    return len({*names}) == 2 == len(names) and not COMMUTATIVE.isdisjoint(want.operators)
 
 
 def _takes_more(want: NodePattern) -> bool:

@@ -131,11 +131,27 @@ def _is_misplaced(stack: onnx.NodeProto, here: _Graph) -> bool:
 def _is_window(stack: onnx.NodeProto, place: int, axis: int, here: _Graph) -> bool:
     """Whether a part of a stack is cut out along an axis and turned, and got the stack's axis."""
     new = here.maker(stack, place, "Unsqueeze")
-    turned = None if new is None else here.maker(new, 0, "Transpose")
-    if turned is None or here.maker(turned, 0, "Slice") is None:
+    turned = None if new is None else here.maker(new, 0)
+    if turned is not None and turned.op_type == "Slice":
+        whole = len(turned.input) < 5 or _ints(turned, 4, here) == [1]
+        return axis == -1 and whole and _axes(turned, here) == [-1]  # there is nothing to turn
+    if turned is None or turned.op_type != "Transpose" or here.maker(turned, 0, "Slice") is None:
         return False
     perm = [int(n) for each in turned.attribute if each.name == "perm" for n in each.ints]
     return perm == [*(n for n in range(len(perm)) if n != len(perm) + axis), len(perm) + axis]
+
+
+def _axes(cut: onnx.NodeProto, here: _Graph) -> list[int]:
+    """The axes of a Slice as they are written: an attribute up to opset 9, an input behind it."""
+    stated = [int(n) for each in cut.attribute if each.name == "axes" for n in each.ints]
+    return stated or _ints(cut, 3, here)
+
+
+def _ints(node: onnx.NodeProto, place: int, here: _Graph) -> list[int]:
+    """The integers of a constant operand; none where nothing is known of it."""
+    constant = here.constant(node, place)
+    array = None if constant is None else _array(constant)
+    return [] if array is None else [int(n) for n in array.reshape(-1)]
 
 
 def _is_lost_sum(total: onnx.NodeProto, here: _Graph) -> bool:
@@ -167,7 +183,8 @@ def _is_cut_off(quotient: onnx.NodeProto, here: _Graph) -> bool:
     cast = here.maker(quotient, 1, "Cast")
     if cast is None or _number(cast, "to") not in _SIGNED:
         return False
-    power = here.maker(cast, 0, "Pow")
+    # below opset 14 bytes are divided as int64
+    power = here.maker(here.maker(cast, 0, "Cast") or cast, 0, "Pow")
     return power is not None and here.number(power, 0) == 2
 
 
@@ -180,6 +197,8 @@ def _is_signed_distance(root: onnx.NodeProto, here: _Graph) -> bool:
     order, inverse = here.number(power, 1), here.number(root, 1)
     if order is None or inverse is None:
         return False
+    if math.isinf(order):
+        return inverse == 0
     return order % 2 != 0 and abs(order * inverse - 1) < _NEARLY
 
 

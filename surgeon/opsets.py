@@ -237,7 +237,9 @@ def emit(
     if own is None:
         first = first_opset(op)
         if not first:
-            raise Unknown(f"`{op}` is no standard operator")
+            of, _, short = op.rpartition(".")
+            apart = f": `op({short!r}, ..., domain={of!r})`" if of else ""
+            raise Unknown(f"`{op}` is no standard operator{apart}")
         raise Unavailable(f"`{op}` needs opset {first}")
     formed = BROADCASTING if "broadcast" in own.attributes else _SINCE.get(op, 1)
     if opset < formed:

@@ -1,12 +1,11 @@
 """The only writer of wiring: adds nodes, hands outputs over, and lets go of what nobody reads.
 
-A rewrite never changes what a value means: the replacement takes over the matched root's outputs
-under their own names, so matches found earlier stay true.
+A rewrite never changes what a value means: it takes over the root's outputs under their own names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -331,6 +330,7 @@ class Draft:
         outputs: int | Sequence[str] = 1,
         domain: str = "",
         name: str | None = None,
+        also: Mapping[str, Any] | None = None,
         **attributes: Any,
     ) -> Any:
         """Add a node, in the newest form of its operator.
@@ -341,6 +341,7 @@ class Draft:
             outputs: How many outputs, or their names' endings.
             domain: The operator's domain.
             name: The ending of the node's name; default the operator.
+            also: Attributes of any name, such as `name`.
             attributes: As ONNX names them.
 
         Returns:
@@ -349,12 +350,11 @@ class Draft:
         Raises:
             surgeon.opsets.Unavailable: The model's opset has no such operator or form.
         """
-        surgery = self.surgery
+        surgery, attributes = self.surgery, {**attributes, **(also or {})}
         tensors = [make_variable("") if t is None else t for t in inputs]
-        if domain in standard.STANDARD and outputs == 1:
-            older = older_form(self, op_type, tensors, attributes)
-            if older is not None:
-                return older
+        plain = domain in standard.STANDARD and outputs == 1
+        if plain and (older := older_form(self, op_type, tensors, attributes)) is not None:
+            return older
         endings = [op_type] if outputs == 1 else outputs
         if isinstance(endings, int):
             endings = [f"{op_type}_{i}" for i in range(endings)]
@@ -373,7 +373,7 @@ class Draft:
             dtype_of=lambda t: self.facts.of(t).dtype,
         )
         node = make_node(
-            op_type, label, dict(attributes), tensors, made, domain or None, proto, self.graph
+            op_type, label, attributes, tensors, made, domain or None, proto, self.graph
         )
         node.__dict__.update(origin_inputs=named, drafted=True, normal=True)
         self.nodes.append(node)

@@ -19,6 +19,7 @@ from surgeon.model import describe
 from surgeon.notation import Argument, NodePattern
 from surgeon.spelling import home
 from surgeon.standard import STANDARD
+from surgeon.wordy import default_in_words
 
 COMMUTATIVE = frozenset(
     "Add Mul And Or Xor Equal Min Max Sum Mean BitwiseAnd BitwiseOr BitwiseXor".split()
@@ -134,13 +135,30 @@ class Search:
             if found is None:
                 self.fail(state, lambda key=key: f"{describe(node)} has no attribute `{key}`")  # type: ignore[misc]
                 return None
-            state.attributes[name] = _as_stored(found)
+            if not self._capture(name, _as_stored(found), state, node, key):
+                return None
         if want.rest is not None:
             named = {*want.attributes, *want.captures, "overload"}
-            state.attributes[f"*{want.rest}"] = {
-                k: v for k, v in node.attrs.items() if k not in named
-            }
+            rest = {k: v for k, v in node.attrs.items() if k not in named}
+            if not self._capture(f"*{want.rest}", rest, state, node):
+                return None
         return moved
+
+    def _capture(self, name: str, found: Any, state: State, node: gs.Node, key: str = "") -> bool:
+        """Bind a name to what is captured; whether that is what it is bound to, if it is.
+
+        Args:
+            name: Of an attribute, or of the others (`*rest`).
+            found: At this node.
+            state: What is bound.
+            node: Whose attribute it is.
+            key: Of the attribute.
+        """
+        bound = state.attributes.setdefault(name, found)
+        if bound is found or self._agrees(node, key, found, bound):
+            return True
+        self.fail(state, lambda: _both(name, bound, found), last=False)
+        return False
 
     def _attribute(self, node: gs.Node, key: str) -> Any:
         """What a node states, or the default of its operator's schema or function; or None."""
@@ -148,6 +166,8 @@ class Search:
         if found is None and key not in node.attrs:
             name = full_name(node.domain or "", node.op)
             found = self.facts.meanings.default(name, key, self.facts.opset)
+            if found is None:
+                found = default_in_words(node, key, self.facts)
         return found
 
     def _agrees(self, node: gs.Node, key: str, found: Any, value: Any) -> bool:
@@ -156,7 +176,7 @@ class Search:
         found, value = _plain(found), _plain(value)
         if key == "axis" and isinstance(found, int) and isinstance(value, int) and found != value:
             rank = self.facts.of(node.inputs[0]).rank if node.inputs else None
-            return rank is not None and found % max(rank, 1) == value % max(rank, 1)
+            return rank is not None and -rank <= value < rank and (found - value) % rank == 0
         if isinstance(value, float) and isinstance(found, float):
             return bool(np.float32(value) == np.float32(found))
         return bool(found == value)
@@ -231,8 +251,7 @@ class Search:
             if found is None:
                 self.fail(state, lambda: f"input {index} of {describe(node)} is not a known value")
                 return False
-            state.attributes[literal.capture] = found
-            return True
+            return self._capture(literal.capture, found, state, node)
         if found is None or [float(v) for v in found] != [float(v) for v in wanted]:
             self.fail(state, lambda: f"input {index} of {describe(node)} is {found}, not {wanted}")
             return False
@@ -248,7 +267,9 @@ class Search:
     ) -> Iterator[State]:
         name = argument.name
         if tensor is None:
-            if name == "" or argument.optional:
+            if state.values.get(name) is not None:
+                self.fail(state, lambda: _both(name, state.values[name], None), last=False)
+            elif name == "" or argument.optional:
                 if name:
                     state.values[name] = None
                 yield state
@@ -329,6 +350,8 @@ def _plain(value: Any) -> Any:
         return value.decode(errors="replace")
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {key: _plain(v) for key, v in value.items()}
     if isinstance(value, gs.Constant):
         return np.asarray(value.values).tolist()
     if isinstance(value, np.ndarray):
@@ -349,6 +372,14 @@ def _are_more(shape: Sequence[Dim] | None, numbers: int) -> bool:
     return math.prod(d for d in shape if isinstance(d, int)) > max(numbers, _NAMED)
 
 
-def _both(name: str, bound: gs.Tensor | None, tensor: gs.Tensor) -> str:
-    other = bound.name if bound is not None else "nothing"
-    return f"`{name}` would be both {other!r} and {tensor.name!r}"
+def _both(name: str, one: Any, other: Any) -> str:
+    """What is said where two places give a name something else: values, or attributes."""
+    return f"`{name}` would be both {_said(one)} and {_said(other)}"
+
+
+def _said(bound: Any) -> str:
+    if bound is None:
+        return "'nothing'"
+    if isinstance(bound, np.generic):
+        return str(bound)
+    return repr(bound.name if isinstance(bound, gs.Tensor) else _plain(bound))

@@ -85,7 +85,7 @@ def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[st
             *operands,
             domain=node.domain,
             outputs=[name or f"unused_{i}" for i, name in enumerate(names)],
-            **attributes,
+            also=attributes,
         )
         tensors = outputs if isinstance(outputs, tuple) else (outputs,)
         made.update((n, t) for n, t in zip(names, tensors, strict=True) if n not in ("", "_"))

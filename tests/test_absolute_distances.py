@@ -52,3 +52,14 @@ def test_others_are_not(text: str) -> None:
     remarks = surgeon.apply(model, "absolute-distances", "clean").report.remarks
     told = "`absolute-distances/powers-of-absolute-values` found nothing to change"
     assert told in remarks
+
+
+@pytest.mark.parametrize("opset", [13, 17, 20])
+def test_an_infinite_order_is_the_greatest_difference(opset: int) -> None:
+    model = parser.parse_model(WRITTEN.format(opset=opset, order="inf", inverse="0.0"))
+    assert surgeon.inspect(model).misexported == {"absolute-distances": ("z",)}
+    made = surgeon.apply(model, "absolute-distances").model.to_proto()
+    random = np.random.default_rng(0)
+    x, y = (random.standard_normal(shape).astype(np.float32) for shape in ((4, 1, 3), (1, 5, 3)))
+    found = ort.InferenceSession(made.SerializeToString()).run(None, {"x": x, "y": y})[0]
+    np.testing.assert_array_equal(found, np.abs(x - y).max(-1))

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 from truth import model_of
 
 import surgeon
 from surgeon.authoring import recipe_of, rule
 from surgeon.errors import RecipeError
 from surgeon.match import Match
+from surgeon.recipe import Recipe
 from surgeon.rewrite import Draft, Refused
 
 F32 = np.float32
@@ -82,14 +84,15 @@ def test_rules_of_one_recipe_are_tried_in_order() -> None:
     assert both.name == f"{__name__}/never, {__name__}/neg-by-sub, {__name__}/by-slices"
 
 
-def test_own_operators() -> None:
-    @rule("y = my.domain.Op (x)", exact="bit")
+@pytest.mark.parametrize("domain", ["my.domain", "my", "plugins"])
+def test_own_operators(domain: str) -> None:
+    @rule(f"y = {domain}.Op (x)", exact="bit")
     def own(draft: Draft, match: Match) -> Any:
         return draft.op("Relu", match.values["x"])
 
     proto = model_of("float[b] x", "y = Relu (x)", "y")
-    proto.graph.node[0].domain, proto.graph.node[0].op_type = "my.domain", "Op"
-    proto.opset_import.add(domain="my.domain", version=1)
+    proto.graph.node[0].domain, proto.graph.node[0].op_type = domain, "Op"
+    proto.opset_import.add(domain=domain, version=1)
     result = surgeon.apply(proto, own, verify=False)
     assert result.report.after == {"Relu": 1}
 
@@ -103,6 +106,8 @@ def test_own_operators() -> None:
             "`exact` is one of bit, rounding, approximate, not `mostly`",
         ),
         ("y = Negg (x)", {}, "`Negg`"),
+        ("y = atn.relu (x)", {}, "unknown domain `atn`"),
+        ("y = com.microsoft.Geluu (x)", {}, "`com.microsoft.Geluu`"),
         ("y = Neg (x", {}, ""),
         ("y = Neg (x)", {"where": ["x.rank =="]}, ""),
     ],
@@ -131,3 +136,24 @@ def test_replacements_that_the_opset_has_not_are_misses() -> None:
     assert reasons == ["`Gelu` needs opset 20"]
     reasons = [m.reason for m in surgeon.apply(MODEL, attribute).report.misses]
     assert reasons == ["`ReduceMax` with computed `axes` needs opset 18"]
+
+
+def test_attributes_are_called_as_they_are_whatever_they_are_called() -> None:
+    recipe = Recipe.parse(
+        """
+surgeon: 1
+name: chip
+custom: [com.chip]
+rules:
+  - id: relu
+    why: The chip has one.
+    exact: rounding
+    match: y = Relu (x)
+    replace: y = com.chip.R <name = "n", domain = "d", outputs = 2, op_type = "o", self = 1> (x)
+"""
+    )
+    model = model_of("float[3] x", "y = Relu (x)", "y")
+    (node,) = surgeon.apply(model, recipe).model.to_proto().graph.node
+    said = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    assert said == {"name": b"n", "domain": b"d", "outputs": 2, "op_type": b"o", "self": 1}
+    assert (node.op_type, node.domain, list(node.output)) == ("R", "com.chip", ["y"])

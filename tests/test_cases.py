@@ -277,10 +277,10 @@ def test_unchecked_where_the_original_runs_nowhere(tmp_path: Path) -> None:
       - id: unheard-of
         why: It is said to be an Abs.
         exact: bit
-        match: y = aten.unheard_of (x)
+        match: y = aten._mps_max_pool2d (x)
         replace: y = Abs (x)
     """
-    graph = "g (float[N,3] x) => (float[N,3] y) { y = org.pytorch.aten.unheard_of (x) }"
+    graph = "g (float[N,3] x) => (float[N,3] y) { y = org.pytorch.aten._mps_max_pool2d (x) }"
     refuses = case(
         'refuses: {rule: unheard-of, because: "it was tried at no node"}',
         "g (float[N] x) => (float[N] y) { y = Abs (x) }",
@@ -288,14 +288,14 @@ def test_unchecked_where_the_original_runs_nowhere(tmp_path: Path) -> None:
     bare = case("fires: unheard-of", graph)
     problems = check(tmp_path, dedent(recipe), bare + refuses)
     assert len(problems) == 1
-    assert problems[0].startswith("Unchecked: `unheard_of` has no witness")
+    assert problems[0].startswith("Unchecked: `_mps_max_pool2d` has no witness")
     assert problems[0].endswith("say with `means` what `before` computes")
     good = case(
-        "fires: unheard-of", graph, means=graph.replace("org.pytorch.aten.unheard_of", "Abs")
+        "fires: unheard-of", graph, means=graph.replace("org.pytorch.aten._mps_max_pool2d", "Abs")
     )
     assert check(tmp_path, dedent(recipe), good + refuses) == []
     bad = case(
-        "fires: unheard-of", graph, means=graph.replace("org.pytorch.aten.unheard_of", "Neg")
+        "fires: unheard-of", graph, means=graph.replace("org.pytorch.aten._mps_max_pool2d", "Neg")
     )
     text = "\n".join(check(tmp_path, dedent(recipe), bad + refuses))
     assert "Wrong: `y`: error" in text

@@ -10,6 +10,7 @@ from expressions_judged import HERE, SCOPE, Fake, judged, value_of
 
 from surgeon.errors import RecipeError
 from surgeon.expressions import Expression, Unknown
+from surgeon.expressions.operators import combine
 
 
 @pytest.mark.parametrize(
@@ -240,3 +241,12 @@ def test_text_over_several_lines_keeps_its_places() -> None:
     fine = Expression.parse(text.replace("f(x)", "axis < 0"), HERE)
     assert fine.text == "x.rank == 4 and '#' != mode and axis < 0"
     assert judged(fine, SCOPE) == (True, "")
+
+
+def test_what_is_computed_of_a_large_weight_may_be_as_large() -> None:
+    weight = np.zeros(9 << 20, np.float32)  # as float64 more than 64 MiB
+    doubled = combine("*", weight, 2)
+    assert isinstance(doubled, np.ndarray)
+    assert doubled.shape == weight.shape
+    table = combine("*", np.zeros((4096, 1)), np.zeros((1, 4096)))
+    assert table == Unknown("the result is larger than 64 MiB")

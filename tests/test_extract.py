@@ -335,3 +335,34 @@ def test_outputs_that_may_be_forgotten_are_told(tmp_path: Path) -> None:
     ).output.replace("\n", " ")
     assert surgeon.extract(model, outputs=["d"]).without == (), "a part of the middle has neither"
     assert surgeon.extract(model, outputs=["y", "q"]).without == ()
+
+
+NOISE = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[n, 3] x) => (float[n, 3] y) {
+  s = Exp (x)
+  a = RandomNormalLike (s)
+  b = Mul (a, s)
+  y = Add (b, x)
+}
+"""
+
+
+def test_noise_that_becomes_an_input_is_the_same_on_both_sides() -> None:
+    part = surgeon.extract(parsed(NOISE), inputs=["x", "noise=a"], outputs=["y"])
+    assert part.verdict is not None
+    assert part.verdict.status == "equivalent"
+    assert [value.name for value in part.inputs] == ["x", "noise"]
+    whole = Model.of(parsed(NOISE))
+    wiring = Wiring(whole.proto.graph)
+    piece = cut(wiring, [End("x", "x"), End("a", "noise")], [End("y", "y")])
+    types = types_of(whole, ["x", "a", "y"])
+    wrong = model_of(whole.proto, piece, types)
+    wrong.graph.node[-1].op_type = "Sub"
+    assert compare(whole, wiring, piece, wrong, types, progress=None).status == "differs"
+
+
+def test_what_is_drawn_and_not_cut_off_is_not_compared() -> None:
+    part = surgeon.extract(parsed(NOISE), inputs=["s", "x"], outputs=["y"])
+    assert part.verdict is not None
+    assert part.verdict.status == "runs"

@@ -36,6 +36,26 @@ def test_they_are_rounded_down(dtype: str, to: int, opset: int, recipes: list[st
     np.testing.assert_array_equal(session.run(None, {"x": x, "k": k})[0], x >> k)
 
 
+@pytest.mark.parametrize("opset", [11, 13])
+def test_bytes_below_opset_14(opset: int) -> None:
+    model = parser.parse_model(f"""<ir_version: 7, opset_import: ["": {opset}]>
+g (int8[n] x) => (int8[n] y) {{
+    one = Constant <value = float {{1.0}}> ()
+    two = Constant <value = float {{2.0}}> ()
+    p = Pow (two, one)
+    c = Cast <to = 3> (p)
+    a = Cast <to = 7> (x)
+    b = Cast <to = 7> (c)
+    q = Div (a, b)
+    y = Cast <to = 3> (q)
+}}""")
+    assert surgeon.inspect(model).misexported == {"floor-shifts": ("q",)}
+    made = surgeon.apply(model, "floor-shifts").model.to_proto()
+    x = np.arange(-128, 128).astype(np.int8)
+    session = ort.InferenceSession(made.SerializeToString())
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], x >> 1)
+
+
 def test_they_are_named_and_stay_where_nobody_asks() -> None:
     model = parser.parse_model(WRITTEN.format(opset=13, dtype="int32", to=6))
     assert surgeon.inspect(model).misexported == {"floor-shifts": ("y",)}

@@ -63,6 +63,40 @@ def test_the_same_name_twice_is_the_same_value() -> None:
     assert "would be both" in reason(found)
 
 
+def test_an_attribute_that_is_captured_twice_is_the_same() -> None:
+    nodes = "a = MaxPool <kernel_shape = {}> (x)\nb = AveragePool <kernel_shape = {}> (x)"
+    pattern = nodes.format("@k", "@k") + "\ny = Add (a, b)"
+    body = nodes.format("[3, 3]", "[{k}, 3]") + "y = Add (a, b)"
+    inputs = "float[n,c,h,w] x"
+    found = attempt(pattern, body.format(k=3), inputs=inputs)
+    assert isinstance(found, Match)
+    assert found.attributes["k"] == [3, 3]
+    found = attempt(pattern, body.format(k=1), inputs=inputs)
+    assert reason(found) == "`k` would be both [3, 3] and [1, 3]"
+
+
+def test_the_other_attributes_of_two_nodes_under_one_name_are_the_same() -> None:
+    pattern = "a = MaxPool <*r> (x)\nb = MaxPool <*r> (z)\ny = Add (a, b)"
+    body = "a = MaxPool <kernel_shape = [3, 3]> (x) b = MaxPool <kernel_shape = {k}> (z)"
+    body += "y = Add (a, b)"
+    inputs = "float[n,c,h,w] x, float[n,c,h,w] z"
+    assert isinstance(attempt(pattern, body.format(k=[3, 3]), inputs=inputs), Match)
+    assert "`*r` would be both" in reason(attempt(pattern, body.format(k=[1, 1]), inputs=inputs))
+
+
+@pytest.mark.parametrize(("first", "second"), [(", c", ""), ("", ", c")])
+def test_an_operand_that_one_of_two_nodes_lacks_is_not_the_same(first: str, second: str) -> None:
+    pattern = "a = Conv (x, w, b?)\nd = Conv (z, w, b?)\ny = Mul (a, d)"
+    body = f"a = Conv (x, w{first}) d = Conv (z, w{second}) y = Mul (a, d)"
+    inputs = "float[n,2,h,w] x, float[n,2,h,w] z, float[2,2,1,1] w, float[2] c"
+    assert "`b` would be both" in reason(attempt(pattern, body, inputs=inputs))
+
+
+def test_an_axis_is_another_where_there_are_fewer_axes() -> None:
+    found = attempt("y = Softmax <axis = 3> (x)", "y = Softmax <axis = 1> (x)")
+    assert reason(found) == "attribute `axis` of node 'y' (ai.onnx.Softmax) is 1, not 3"
+
+
 def test_one_node_does_not_stand_for_two() -> None:
     found = attempt("a = Neg (v)\nb = Neg (w)\ny = Add (a, b)", "a = Neg (x) y = Add (a, a)")
     assert reason(found) == "node 'a' (ai.onnx.Neg) would be matched twice"
@@ -175,8 +209,8 @@ def test_captured_attributes() -> None:
     found = attempt(pattern, "y = LeakyRelu (x)")
     assert isinstance(found, Match)
     assert found.attributes["slope"] == F32(0.01)
-    found = attempt("y = Transpose <perm = @order> (x)", "y = Transpose (x)")
-    assert reason(found) == "node 'y' (ai.onnx.Transpose) has no attribute `perm`"
+    found = attempt("y = LpPool <kernel_shape = @size> (x)", "y = LpPool (x)", inputs="float x")
+    assert reason(found) == "node 'y' (ai.onnx.LpPool) has no attribute `kernel_shape`"
 
 
 def test_floats_are_compared_as_the_file_has_them() -> None:

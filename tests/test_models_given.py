@@ -111,6 +111,8 @@ def test_the_text_of_what_a_call_gives(tmp_path: Path) -> None:
     model = rewritten(path)
     result = surgeon.apply(path, MEND)
     assert surgeon.shown(result) == surgeon.shown(result.report)
+    wrong = onnx.load(path)
+    wrong.graph.node[-1].op_type = "Sin"
     texts = {
         "HardSwish": result,
         "equivalent: its output agrees": surgeon.verify(path, model),
@@ -119,6 +121,9 @@ def test_the_text_of_what_a_call_gives(tmp_path: Path) -> None:
         "It passes as it came": surgeon.adapt(path, lambda p: True),
         "2 nodes the same": surgeon.difference(path, model),
         "opset": surgeon.inspect(path),
+        "= HardSwish (": surgeon.nodes(path),
+        "repaired   in.onnx": next(surgeon.batch(tmp_path, tmp_path / "out", MEND)),
+        "the models part at": surgeon.verify(path, wrong, bisect=True),
     }
     for phrase, found in texts.items():
         assert phrase in surgeon.shown(found)

@@ -102,7 +102,7 @@ def test_plain_onnx_text_and_what_onnx_prints_is_read(text: str) -> None:
         "y = Add | Mul (a, b)",
         "y = Gelu | Erf (x)",
         "y = ai.onnx.ml.Scaler (x)",
-        "y = aten.anything <odd = 1> (x)",
+        "y = aten.relu <odd = 1> (x)",
         "y = Unsqueeze <axes = []> (x)",
         "y = my.domain.Op (x)",
         "y = other.Op (x)",

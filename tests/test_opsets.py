@@ -108,6 +108,13 @@ def test_attributes_of_newer_opsets_go_where_they_say_the_default() -> None:
             "`Softmax` over an axis that is not the last needs opset 13",
         ),
         (13, "Relu6", [], {}, "`Relu6` is no standard operator"),
+        (
+            13,
+            "my.Foo",
+            [],
+            {},
+            "`my.Foo` is no standard operator: `op('Foo', ..., domain='my')`",
+        ),
         (17, "Softmax", [], {"axi": 1}, "`Softmax` of opset 17 has no attribute `axi`"),
         (9, "Slice", [[9], [0], [0], [-2]], {}, "`Slice` with 5 inputs needs a newer opset than 9"),
     ],

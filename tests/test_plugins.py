@@ -18,6 +18,7 @@ from surgeon.builders.plugins.refused import REASONS
 from surgeon.inspection import inspect
 from surgeon.recipe import Recipe
 from surgeon.reference import Reference
+from surgeon.reference.errors import NoWitness
 from surgeon.runtime import Session
 from surgeon.spelling import home
 
@@ -502,3 +503,11 @@ def test_matrices_are_inverted() -> None:
     wanted = [[[0.5, 0], [0, 0.25]], [[0, 1], [1, 0]], [[-2, 1], [1.5, -0.5]]]
     for (found,) in both(text, "tensorrt-plugins", {"x": x}):
         np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("operator", ["HSwish", "Swish", "Mish"])
+def test_a_name_says_nothing_of_an_operator_with_more_attributes(operator: str) -> None:
+    text = '<ir_version: 8, opset_import: ["": 17, "com.chip": 1]> g (float[3] x) => (float[3] y)'
+    model = parser.parse_model(f"{text} {{ y = com.chip.{operator} <scale = 4.0> (x) }}")
+    with pytest.raises(NoWitness, match="what `scale` means is not known"):
+        Reference(model).run({"x": np.ones(3, F)})

@@ -166,7 +166,8 @@ BOTH = "y, z = Split <axis = @k, *more> (x)"
         ({"replace": "y = Add (x, @k)"}, f"{UNKNOWN}  mend: Declare it: `let: {{k: ...}}`."),
         (
             {"replace": "{build: zzz}"},
-            "8:22: unknown builder `zzz`\n  mend: `surgeon recipes builders` lists them.",
+            "8:22: unknown builder `zzz`\n  mend: `surgeon recipes builders` lists them; "
+            "a function of your own makes a rule in Python (`surgeon.rule`).",
         ),
         (
             {"where": "[zzzz(x)]"},

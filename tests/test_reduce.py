@@ -284,8 +284,21 @@ def test_the_numbers_beside_a_part_are_those_of_the_whole() -> None:
 
 def test_numbers_need_sizes(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(CHAIN)
-    with pytest.raises(RecipeError, match="dynamic dimensions") as caught:
-        surgeon.reduce(model, has("Cos"), data=())
+    drawn = []
+
+    def fails_on_drawn(path: Path) -> bool:
+        given = np.load(path.with_suffix(".npz"))
+        drawn.extend(given[name].shape for name in given)
+        return has("Cos")(path)
+
+    assert left(surgeon.reduce(model, fails_on_drawn, data=())) == ["Cos"]
+    assert len(set(drawn)) == 1, "at one size at which it runs"
+    bad = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17, "my": 1]> g (float[n,4] x) => (float[n,4] y) '
+        "{ a = my.Op (x)  y = Cos (a) }"
+    )
+    with pytest.raises(RecipeError, match="no sizes of its dynamic dimensions") as caught:
+        surgeon.reduce(bad, has("Cos"), data=())
     assert "--data" in caught.value.mend
     np.savez(tmp_path / "x.npz", x=np.ones((5, 4), np.float32))
     sizes = []
@@ -410,6 +423,9 @@ def test_another_exit_status_is_another_failure(model: Path, script: str) -> Non
     [
         ("err 0.084", "err 5.8", True),
         ("GRU_14 has no rule, 2 inputs", "GRU_0 has no rule, 2 inputs", True),
+        ("unsupported ['HardSwish', 'ReduceL2']", "unsupported ['ReduceL2']", True),
+        ("lacks: Erf, Elu, Selu, Celu, Mish", "lacks: Selu", True),
+        ("lacks: Erf, Elu, Selu, Celu, Mish", "empty net", False),
         ("map::at", "empty net", False),
         ("", "empty net", False),
         ("", "", True),

@@ -19,6 +19,7 @@ from surgeon import cases
 from surgeon.errors import RecipeError, SurgeonError
 from surgeon.extraction.parts import Parts
 from surgeon.model import Model
+from surgeon.recipe import Recipe
 from surgeon.sketching import Sketch, sketch
 
 SAMPLES = Path(__file__).parent.parent / "samples"
@@ -338,3 +339,18 @@ def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
     (tmp_path / "net.data").unlink()
     with pytest.raises(SurgeonError, match=r"net\.data"):
         sketch(source, "fused", inputs="x", outputs="f")
+
+
+def test_operators_that_pytorch_does_not_have_are_declared(tmp_path: Path) -> None:
+    source = tmp_path / "net.onnx"
+    text = """<ir_version: 8, opset_import: ["": 17, "org.pytorch.aten": 1]>
+g (float[n, 3] x) => (float[n, 3] y) {
+  a = org.pytorch.aten.relu (x)
+  y = org.pytorch.aten.not_in_any_release (a)
+}"""
+    onnx.save(onnx.parser.parse_model(text), source)
+    done = run("recipes", "new", tmp_path / "own", "--of", source, "--from", "x", "--to", "y")
+    assert done.exit_code == 0, done.output
+    custom = Recipe.load(tmp_path / "own.yaml").custom
+    assert "aten.not_in_any_release" in custom
+    assert "aten.relu" not in custom

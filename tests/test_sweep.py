@@ -10,7 +10,7 @@ import onnx
 import onnx_graphsurgeon as gs
 import pytest
 from sweeping import F32, FOLD, SIGNS, ops, same
-from truth import parse
+from truth import model_of, parse
 
 import surgeon
 from surgeon.authoring import rule
@@ -184,3 +184,24 @@ def test_a_form_of_old_is_read_in_a_later_step_where_its_dtype_is_known_by_then(
     text = "surgeon: 1\nname: two\nsteps:\n  - use: pads-fold\n  - use: aten\n"
     out = surgeon.apply(model, Recipe.parse(text)).model.to_proto()
     assert [node.op_type for node in out.graph.node] == ["Div"]
+
+
+@pytest.mark.parametrize("operands", ["c, x", "x, c"])
+def test_conditions_choose_among_the_orders_of_operands(operands: str) -> None:
+    recipe = Recipe.parse(
+        """
+surgeon: 1
+name: doubled
+rules:
+  - id: doubled
+    why: Twice a value is the value added to itself.
+    exact: bit
+    match: y = Mul (v, k)
+    where: [k.value == 2]
+    replace: y = Add (v, v)
+"""
+    )
+    proto = model_of("float[n] x", f"y = Mul ({operands})", "y", constants={"c": F32(2)})
+    result = surgeon.apply(proto, recipe)
+    assert result.report.status == "equivalent"
+    assert [node.op_type for node in result.model.to_proto().graph.node] == ["Add"]

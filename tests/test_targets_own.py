@@ -158,3 +158,12 @@ def test_what_a_run_for_the_target_left_is_not_offered_to_another(tmp_path: Path
     fit = surgeon.inspect(out, target=str(own)).fit
     assert [each.operator for each in fit.refused] == ["Split"]
     assert (fit.spelled, fit.command) == ((), ())
+
+
+def test_an_operator_of_a_domain_of_one_s_own_is_on_the_list_by_its_name(tmp_path: Path) -> None:
+    text = '<ir_version: 8, opset_import: ["": 17, "com.chip": 1]>'
+    text += " g (float[N] x) => (float[N] y) { y = com.chip.HSwish (x) }"
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "in.onnx")
+    (tmp_path / "npu.yaml").write_text("operators: [com.chip.HSwish]\n")
+    result = run("inspect", tmp_path / "in.onnx", "--target", tmp_path / "npu.yaml")
+    assert "Every operator is on its list" in result.output

@@ -379,3 +379,29 @@ def test_what_a_chain_reads_at_every_step_is_one_value_at_all_of_them() -> None:
     report = surgeon.apply(model_of("float[n,3] x", body, "y"), "no-ops").report
     assert report.after == {"Concat": 1}
     assert report.refusals == ()
+
+
+def zero_slope(d: Draft, v: Mapping[str, Any]) -> Any:
+    return d.op("Max", v["x"], d.op("Mul", v["x"], d.constant(F32(0))))  # 0 times infinity
+
+
+def no_difference(d: Draft, v: Mapping[str, Any]) -> Any:
+    apart = d.op("Sub", v["x"], v["z"])  # infinity less infinity
+    return d.op("Not", d.op("Cast", apart, to=onnx.TensorProto.BOOL))
+
+
+@pytest.mark.parametrize(
+    ("line", "build"),
+    [("y = LeakyRelu <alpha = 0.0> (x)", zero_slope), ("y = Equal (x, z)", no_difference)],
+    ids=["LeakyRelu", "Equal"],
+)
+def test_infinities_are_compared_where_a_rule_promises_the_same_bits(
+    line: str, build: Build
+) -> None:
+    @rule(line, exact="bit")
+    def planted(draft: Draft, match: Match) -> Any:
+        return build(draft, match.values)
+
+    report = surgeon.apply(model_of("float[n] x, float[n] z", line, "y"), planted).report
+    assert not report.fired
+    assert "differs" in report.misses[0].reason

@@ -63,3 +63,47 @@ def test_other_stacks_are_not() -> None:
     assert surgeon.inspect(model).misexported == {}
     result = surgeon.apply(model, "unfold-axes", "clean")
     assert "`unfold-axes/windows-from-behind` found nothing to change" in result.report.remarks
+
+
+# What it writes of `x.unfold(-1, 2, 1)`, x [2, 3, 4]: what is last is not turned.
+LAST = """
+<ir_version: {ir}, opset_import: ["": {opset}]>
+g (float[2,3,4] x) => (float[p,q,r,s] y) {{
+    zero = Constant <value = int64[1] {{0}}> ()
+    one = Constant <value = int64[1] {{1}}> ()
+    two = Constant <value = int64[1] {{2}}> ()
+    three = Constant <value = int64[1] {{3}}> ()
+    four = Constant <value = int64[1] {{4}}> ()
+    d = Constant <value = int64[1] {{-1}}> ()
+    a = Slice {nine[0]}
+    b = Slice {nine[1]}
+    c = Slice {nine[2]}
+    i = Unsqueeze {new[0]}
+    j = Unsqueeze {new[1]}
+    k = Unsqueeze {new[2]}
+    y = Concat <axis = -1> (i, j, k)
+}}
+"""
+
+
+def _last(opset: int) -> onnx.ModelProto:
+    ends = ["zero", "one", "two", "three", "four"]
+    nine = [
+        f"<starts = [{n}], ends = [{n + 2}], axes = [-1]> (x)"
+        if opset < 10
+        else f"(x, {ends[n]}, {ends[n + 2]}, d)"
+        for n in range(3)
+    ]
+    new = [f"<axes = [-1]> ({each})" if opset < 13 else f"({each}, d)" for each in "abc"]
+    return parser.parse_model(LAST.format(ir=8, opset=opset, nine=nine, new=new))
+
+
+@pytest.mark.parametrize("opset", [9, 11, 17])
+def test_windows_of_the_last_axis(opset: int, tmp_path: Path) -> None:
+    onnx.save(_last(opset), tmp_path / "windows.onnx")
+    assert surgeon.inspect(tmp_path / "windows.onnx").misexported == {"unfold-axes": ("y",)}
+    made = surgeon.apply(tmp_path / "windows.onnx", "unfold-axes").model.to_proto()
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    session = ort.InferenceSession(made.SerializeToString())
+    wanted = np.stack([x[:, :, n : n + 2] for n in range(3)], axis=2)
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], wanted)

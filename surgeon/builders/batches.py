@@ -47,7 +47,7 @@ def _lifted(draft: Draft, tensor: gs.Tensor, lead: tuple[Dim, ...]) -> gs.Tensor
     rank = draft.facts.of(node.inputs[0]).rank
     if rank is None:
         raise Refused(f"the rank of {node.inputs[0].name!r} is not known")
-    extra, attributes = len(lead) - 1, dict(node.attrs)
+    extra, attributes, place = len(lead) - 1, dict(node.attrs), 0
     if node.op == "MatMul":
         if any(draft.facts.of(t).rank != 3 for t in node.inputs):
             raise Refused("its MatMul is not of two batches of matrices")
@@ -62,9 +62,14 @@ def _lifted(draft: Draft, tensor: gs.Tensor, lead: tuple[Dim, ...]) -> gs.Tensor
         if not axis:
             raise Refused(f"its {node.op} is along the batch")
         attributes["axis"] = axis + extra
-    elif node.op not in _EACH or any(draft.facts.of(t).shape != () for t in node.inputs[1:]):
-        raise Refused(f"{node.op} is not known to treat each of the batch by itself")
-    return draft.op(node.op, _lifted(draft, node.inputs[0], lead), *node.inputs[1:], **attributes)
+    else:
+        several = [at for at, t in enumerate(node.inputs) if draft.facts.of(t).shape != ()]
+        if node.op not in _EACH or len(several) != 1:
+            raise Refused(f"{node.op} is not known to treat each of the batch by itself")
+        place = several[0]
+    operands = list(node.inputs)
+    operands[place] = _lifted(draft, operands[place], lead)
+    return draft.op(node.op, *operands, **attributes)
 
 
 def _before(draft: Draft, node: gs.Node, lead: tuple[Dim, ...]) -> gs.Tensor:

@@ -62,6 +62,27 @@ def product_of_few_axes(draft: Draft, match: Match) -> gs.Tensor:
     return out.draw(draft, draft.op("MatMul", a, view.draw(draft, b)))
 
 
+def products_along_one_axis(draft: Draft, match: Match) -> gs.Tensor:
+    """y = MatMul of two values of the same axes in front, with these as one.
+
+    What is repeated along one of these axes would have to be written out.
+    """
+    a, b = match.root.inputs
+    shapes = [draft.facts.of(t).shape for t in (a, b, match.root.outputs[0])]
+    if any(shape is None for shape in shapes):
+        raise Refused("a shape is not known")
+    left, right, after = (shape or () for shape in shapes)
+    if min(len(left), len(right)) < 3 or left[:-2] != right[:-2]:
+        raise Refused("the axes in front are not the same in both")
+    views = [view_between(shape, (product(shape[:-2]), *shape[-2:])) for shape in (left, right)]
+    out = view_between((product(after[:-2]), *after[-2:]), after)
+    if None in views or out is None:
+        raise Refused("no Reshape gives the shapes of fewer axes")
+    one, other = (view.draw(draft, t) for view, t in zip(views, (a, b), strict=True) if view)
+    made: gs.Tensor = out.draw(draft, draft.op("MatMul", one, other))
+    return made
+
+
 def steps_as_gather(draft: Draft, match: Match, backward: bool = False) -> gs.Tensor:
     """A Slice with steps: of each such axis a Gather of its places, behind a Slice of the rest.
 

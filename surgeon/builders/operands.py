@@ -195,7 +195,7 @@ def dynamic_slice(draft: Draft, match: Match) -> gs.Tensor:
 def upsample_as_resize(draft: Draft, match: Match) -> gs.Tensor:
     """An Upsample where there is none any more, as the Resize of its coordinates."""
     x, scales = match.root.inputs[:2]
-    how: dict[str, str] = {"mode": attribute_of(match.root, "mode") or "nearest"}
+    how: dict[str, Any] = {"mode": attribute_of(match.root, "mode") or "nearest"}
     if how["mode"] == "nearest":
         how["nearest_mode"] = "floor"
     region = draft.constant(np.zeros(0, np.float32), "roi")

@@ -3,7 +3,7 @@
 `Tensor.unfold(dimension, size, step)` puts the windows in the place of the dimension and what is in
 them last. The exporter (`unfold` of torch/onnx/symbolic_opset9.py, in every version) slices them
 out, turns each, and stacks them along `dimension` as it was given: from behind that counts the new
-axis too, and is one place too late.
+axis too, and is one place too late. Windows of the last dimension need no turn, and it writes none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from surgeon.rewrite import Draft, Refused
 
 
 def windows_put_right(draft: Draft, match: Match) -> gs.Tensor:
-    """y = Concat (Unsqueeze (Transpose (Slice (x))), ...), along the axis that was meant."""
+    """y = Concat (Unsqueeze (Transpose? (Slice (x))), ...), along the axis that was meant."""
     c, node = Bench(draft), match.root
     behind = int(attribute_of(node, "axis"))
     if behind >= 0:
@@ -44,11 +44,12 @@ def _turned(c: Bench, part: gs.Tensor, axis: int) -> gs.Tensor:
 
 def _window(c: Bench, turned: gs.Tensor, axis: int, rank: int) -> tuple[int, int, int]:
     """Which value a part is a slice of, from where, and how long it is; the axis is moved last."""
-    node = producer_of(turned)
+    cut = producer_of(turned)
     others = [n for n in range(rank) if n != axis]
-    if node is None or node.op != "Transpose" or attribute_of(node, "perm") != [*others, axis]:
+    if cut is not None and cut.op == "Transpose" and attribute_of(cut, "perm") == [*others, axis]:
+        cut = producer_of(cut.inputs[0])
+    elif axis != rank - 1 or (cut is not None and cut.op == "Transpose"):
         raise Refused("a part of it is not turned so that the axis is last")
-    cut = producer_of(node.inputs[0])
     if cut is None or cut.op != "Slice":
         raise Refused("a part of it is no Slice")
     starts, ends, axes, steps = (_ints(c, cut, place) for place in range(1, 5))

@@ -167,7 +167,11 @@ class _Remade:
         self.model: onnx.ModelProto | None = None
         self.case, self.problems = case, list[str]()
         try:
-            asking = tuple(rule._replace(optional=False) for rule in recipe.changes)
+            told = {refusal.rule} if refusal is not None else case.fires.keys()
+            asking = tuple(
+                rule._replace(optional=rule.optional and rule.id not in told)
+                for rule in recipe.changes
+            )
             recipe = recipe._replace(changes=asking)  # which says why there is no place
             remade, changes = extended(Model(before), [recipe], case.allow)
         except RecipeError as error:

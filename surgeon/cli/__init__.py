@@ -27,7 +27,7 @@ EXIT_CODES = (
         "something was left out under `--strict`; `diff --exit-code` found a difference; "
         "`log --check` found another file than the one written; `adapt` found no recipes that help",
     ),
-    (4, "the model cannot be read"),
+    (4, "the model cannot be read, or lacks what the command has to know, a value's type say"),
     (5, "the output cannot be written"),
     (6, "a rule does not settle"),
     (

@@ -226,7 +226,7 @@ Opset = Annotated[
         min=1,
         metavar="N",
         help="The opset of the result, brought about behind all recipes; refused if it cannot be "
-        "reached. Lowering goes down to 11; raising starts from 9.",
+        "reached. Lowering goes down to 11.",
         rich_help_panel="Output",
     ),
 ]

@@ -85,7 +85,8 @@ InPlace = Annotated[
     bool,
     typer.Option(
         "--in-place",
-        help="Write over the input; the old file is kept under its name with `.bak` appended.",
+        help="Write over the input, which takes no OUT; the old file is kept under its name with "
+        "`.bak` appended, where there is none yet.",
         rich_help_panel="Output",
     ),
 ]

@@ -65,6 +65,11 @@ class Expression:
         """Where a name of `names` stands first."""
         return self._compiled.places.get(name, self.location)
 
+    @property
+    def makers(self) -> tuple[tuple[str, Location], ...]:
+        """The operators that it compares a `.maker` with, and where each stands."""
+        return self._compiled.makers
+
     def evaluate(self, scope: Mapping[str, object]) -> object:
         """The value, or `Unknown`. A scope maps names to plain values, `Captured` and functions."""
         return _settled(self._compiled.run(scope))

@@ -13,7 +13,7 @@ from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.expressions import operators
 from surgeon.expressions.evaluation import Run, Scope, compare, comprehend, given_by, shown
-from surgeon.expressions.kinds import faults
+from surgeon.expressions.kinds import faults, makers_in
 from surgeon.expressions.properties import PROPERTIES
 from surgeon.expressions.source import Source
 from surgeon.functions import DTYPES, FUNCTIONS
@@ -76,12 +76,14 @@ class Compiled(NamedTuple):
         places: The names it reads from the scope, and where each stands first.
         run: Computes it.
         because: Says why it is false, in a scope where it is.
+        makers: The operators that a `.maker` is compared with, and where each stands.
     """
 
     text: str
     places: Mapping[str, Location]
     run: Run
     because: Callable[[Scope], str]
+    makers: tuple[tuple[str, Location], ...]
 
 
 def compile_expression(text: str, location: Location, functions: frozenset[str]) -> Compiled:
@@ -99,6 +101,7 @@ class _Compiler:
     def __init__(self, text: str, location: Location, functions: frozenset[str]) -> None:
         self._text, self._functions = Source(text, location), functions
         self._places: dict[str, Location] = {}  # of the names read from the scope
+        self._makers: list[tuple[str, Location]] = []
         self._bound: list[str] = []  # the names of comprehensions around the node
         self._depth = 0
 
@@ -106,7 +109,8 @@ class _Compiler:
         tree = self._text.parse()
         run = self._run_of(tree)
         because = self._because_of(tree)
-        return Compiled(self._text.plain, MappingProxyType(self._places), run, because)
+        places, makers = MappingProxyType(self._places), tuple(dict.fromkeys(self._makers))
+        return Compiled(self._text.plain, places, run, because, makers)
 
     def _run_of(self, node: ast.expr) -> Run:
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
@@ -270,6 +274,8 @@ class _Compiler:
         operands = [node.left, *node.comparators]
         runs = [self._run_of(operand) for operand in operands]
         for symbol, *pair in zip(symbols, operands, operands[1:], strict=False):
+            for text, name in makers_in(*pair):
+                self._makers.append((name, self._text.place_of(text)))
             for operand, what, mend in faults(symbol, *pair):
                 self._text.refuse_at(operand, what, mend)
         texts = [self._text.segment(operand) for operand in operands]

@@ -128,3 +128,15 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def makers_in(left: ast.expr, right: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+    """The texts that the `.maker` of a value is compared with, or looked for among."""
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, ast.Attribute) and one.attr == "maker":
+            items = other.elts if isinstance(other, ast.List | ast.Tuple) else [other]
+            yield from (
+                (each, each.value)
+                for each in items
+                if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            )

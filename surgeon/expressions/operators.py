@@ -162,7 +162,7 @@ def combine(symbol: str, left: object, right: object) -> object:
         if isinstance(value, Unknown):
             return value
     try:
-        return bounded(_combine(symbol, left, right))
+        return bounded(_combine(symbol, left, right), left, right)
     except Undecided as reason:
         return Unknown(str(reason))
     except ZeroDivisionError:
@@ -205,7 +205,8 @@ def _is_array(value: object) -> bool:
 
 
 def _combine_arrays(symbol: str, left: Array, right: Array) -> Array:
-    require_room(np.broadcast_shapes(left.shape, right.shape), np.dtype(np.float64))
+    whole = np.broadcast_shapes(left.shape, right.shape)
+    require_room(whole, np.dtype(np.float64), left, right)
     for array in (left, right):
         if array.dtype.kind not in "biuf":
             raise Undecided(f"an array of {array.dtype} takes no part in arithmetic")

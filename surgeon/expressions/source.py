@@ -31,8 +31,8 @@ class Source:
         """Refuse the whole expression."""
         self._refuse(0, what, mend)
 
-    def place_of(self, node: ast.Name) -> Location:
-        """Where a name stands."""
+    def place_of(self, node: ast.expr) -> Location:
+        """Where a name or a text stands."""
         return self._place(self._index(node.col_offset))
 
     def parse(self) -> ast.expr:

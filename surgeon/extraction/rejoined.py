@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +13,13 @@ from surgeon.extraction.cut import Cut, Wiring, renamed
 from surgeon.isolation import open_session, unknown_operators
 from surgeon.model import Model
 from surgeon.runtime import NotRunnable
+from surgeon.standard import STANDARD
 from surgeon.verify import Verdict, verify
+from surgeon.verify.originals import recorded_files
 from surgeon.wire import copy_field
+
+# What they give is free: any numbers may have been drawn.
+_NOISE = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"})
 
 
 def compare(
@@ -38,8 +43,9 @@ def compare(
         progress: Told what is being compared.
         settings: Of `verify`.
     """
-    asked = _asked(whole.proto, part, types)
-    again = _rejoined(asked, wiring, part, made)
+    free = _noise(wiring, part) if not _has_files(settings) else frozenset()
+    asked = _asked(whole.proto, part, types, free)
+    again = _rejoined(asked, wiring, part, made, free)
     verdict = verify(
         *(asked, again),
         folder_original=whole.folder,
@@ -58,12 +64,36 @@ def compare(
     return verdict
 
 
+def _has_files(settings: Mapping[str, Any]) -> bool:
+    """Whether inputs come from files, which know nothing of values in the middle."""
+    return bool(settings.get("data") or recorded_files(settings.get("reference")))
+
+
+def _noise(wiring: Wiring, part: Cut) -> frozenset[str]:
+    """The values at which it is cut that are noise, which nobody draws twice the same."""
+    made = {end.value: wiring.makers.get(end.value) for end in part.inputs}
+    return frozenset(
+        name
+        for name, place in made.items()
+        if place is not None
+        and wiring.nodes[place].op_type in _NOISE
+        and wiring.nodes[place].domain in STANDARD
+    )
+
+
 def _asked(
-    proto: onnx.ModelProto, part: Cut, types: Mapping[str, onnx.TypeProto]
+    proto: onnx.ModelProto,
+    part: Cut,
+    types: Mapping[str, onnx.TypeProto],
+    free: Collection[str],
 ) -> onnx.ModelProto:
-    """The model with the part's outputs for its own."""
+    """The model with the part's outputs for its own, and free values for inputs."""
     out = onnx.ModelProto()
     out.CopyFrom(proto)
+    for node in [node for node in out.graph.node if {*node.output} & {*free}]:
+        out.graph.node.remove(node)
+    for name in sorted(free):
+        out.graph.input.add(name=name, type=types[name])
     del out.graph.output[:]
     for end in part.outputs:
         out.graph.output.add(name=end.value, type=types[end.value])
@@ -71,7 +101,11 @@ def _asked(
 
 
 def _rejoined(
-    asked: onnx.ModelProto, wiring: Wiring, part: Cut, made: onnx.ModelProto
+    asked: onnx.ModelProto,
+    wiring: Wiring,
+    part: Cut,
+    made: onnx.ModelProto,
+    free: Collection[str],
 ) -> onnx.ModelProto:
     """The model's nodes before the part, whose values have names of their own, and the part's.
 
@@ -79,6 +113,7 @@ def _rejoined(
     """
     before, _ = wiring.behind([end.value for end in part.inputs], set())
     nodes = [wiring.nodes[index] for index in before]
+    nodes = [node for node in nodes if not {*node.output} & {*free}]
     taken = {*wiring.makers, *wiring.inputs, *(name for end in part.inputs for name in [end.name])}
     prefix = "before"
     while any(name.startswith(prefix) for name in taken):

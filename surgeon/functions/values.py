@@ -14,7 +14,8 @@ import numpy as np
 from surgeon.document import suggest
 
 MAX_ITEMS = 10_000
-MAX_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024  # of what is made of nothing as large
+_GROWTH = 8  # times as large as an operand: a float64 where a weight has 8 bits
 
 DTYPES = frozenset(
     {"bool", "string", "bfloat16", "float16", "float32", "float64", "complex64", "complex128"}
@@ -73,7 +74,7 @@ def decided(name: str, function: Callable[..., object]) -> Callable[..., object]
             if isinstance(value, Unknown):
                 return value
         try:
-            return bounded(function(*args, **kwargs))
+            return bounded(function(*args, **kwargs), *args)
         except Undecided as reason:
             return Unknown(str(reason))
         except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
@@ -82,16 +83,22 @@ def decided(name: str, function: Callable[..., object]) -> Callable[..., object]
     return answer
 
 
-def bounded(value: object) -> object:
-    """The value itself, or `Unknown` if it is larger than an expression may make it."""
+def _room(operands: Sequence[object]) -> int:
+    """How many bytes a result may have."""
+    sizes = [value.nbytes for value in operands if isinstance(value, np.ndarray)]
+    return max(MAX_BYTES, _GROWTH * max(sizes, default=0))
+
+
+def bounded(value: object, *operands: object) -> object:
+    """The value itself, or `Unknown` if it is larger than an expression may make it of these."""
     if isinstance(value, int) and not -(2**63) <= value <= 2**63:
         return Unknown("the result is above 2**63")
     if isinstance(value, complex):
         return Unknown("the result is no real number")
     if isinstance(value, str | list | tuple) and len(value) > MAX_ITEMS:
         return Unknown(f"the result has more than {MAX_ITEMS} items")
-    if isinstance(value, np.ndarray) and value.nbytes > MAX_BYTES:
-        return Unknown(f"the result is larger than {MAX_BYTES // 2**20} MiB")
+    if isinstance(value, np.ndarray) and value.nbytes > (room := _room(operands)):
+        return Unknown(f"the result is larger than {room // 2**20} MiB")
     return value
 
 
@@ -207,17 +214,17 @@ def array_of(value: object) -> Array:
     return array.astype(np.int64) if array.dtype.kind == "i" else array
 
 
-def require_room(shape: Sequence[int], dtype: np.dtype[Any]) -> None:
-    """Raise `Undecided` if an array would be larger than an expression may make it."""
+def require_room(shape: Sequence[int], dtype: np.dtype[Any], *operands: object) -> None:
+    """Raise `Undecided` if an array would be larger than an expression may make it of these."""
     if any(size < 0 for size in shape):
         raise Undecided(f"{list(shape)} is no shape")
-    if math.prod(shape) * dtype.itemsize > MAX_BYTES:
-        raise Undecided(f"the result is larger than {MAX_BYTES // 2**20} MiB")
+    if math.prod(shape) * dtype.itemsize > (room := _room(operands)):
+        raise Undecided(f"the result is larger than {room // 2**20} MiB")
 
 
 def cast_array(array: Array, dtype: np.dtype[Any]) -> Array:
     """The array in another type; `Undecided` where an integer would not be the number it was."""
-    require_room(array.shape, dtype)
+    require_room(array.shape, dtype, array)
     if dtype.kind in "iu" and array.size:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise Undecided("an infinite number has no integer")

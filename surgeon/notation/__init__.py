@@ -1,6 +1,6 @@
 """The notation of recipes: node patterns as text and as data, and the operators they may name."""
 
-from surgeon.notation.operators import check_operators
+from surgeon.notation.operators import check_named, check_operators
 from surgeon.notation.pattern import (
     Argument,
     AttributeValue,
@@ -16,6 +16,7 @@ __all__ = [
     "AttributeValue",
     "NodePattern",
     "Pattern",
+    "check_named",
     "check_operators",
     "frozen",
     "labels_of",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,6 +14,12 @@ from surgeon.document import suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.meanings import full_name
 from surgeon.notation.pattern import AttributeValue, NodePattern, Pattern
+from surgeon.schemas.names import (
+    is_operator,
+    known_names,
+    known_overloads,
+    of_onnxruntime,
+)
 
 FREE_DOMAINS = frozenset(
     {
@@ -31,6 +37,7 @@ OF_RUNTIMES = frozenset({"MemcpyFromHost", "MemcpyToHost", "SimplifiedLayerNorma
 OLDEST_OPSET = 9
 """The oldest opset that a rule is written out for."""
 
+_OF_PYTORCH = frozenset({"aten", "prim"})
 _NEWEST = 2**31 - 1  # the largest that onnx takes
 
 
@@ -100,8 +107,87 @@ def check_operators(
         for operator in node.operators:
             if complete and not node.domain and _is_homeless(operator, custom):
                 raise _homeless(operator, node.location)
-            if not _is_free(node.domain, operator, custom):
+            name = full_name(node.domain, operator)
+            if name in custom or node.domain in custom:
+                continue
+            if node.domain in _OF_PYTORCH:
+                _check_pytorch(node, operator)
+            elif known := of_onnxruntime(node.domain):
+                _check_onnxruntime(node, operator, known)
+            elif not _is_free(node.domain, operator, custom):
                 _check(node, operator, custom, complete=complete)
+
+
+def check_named(name: str, custom: frozenset[str], where: Location) -> None:
+    """Check that there may be an operator, by its name as patterns spell it.
+
+    Args:
+        name: As `Relu` or `my.domain.Op`; empty for none.
+        custom: As of `check_operators`.
+        where: Where the name stands.
+
+    Raises:
+        RecipeError: Nothing has such an operator.
+    """
+    domain, _, operator = name.rpartition(".")
+    if not name or name in custom or domain in custom:
+        return
+    if domain in _OF_PYTORCH:
+        _check_of_pytorch(domain, operator, where)
+    elif known := of_onnxruntime(domain):
+        _check_of_onnxruntime(domain, operator, known, where)
+    elif (
+        not _is_free(domain, operator, custom)
+        and not _versions(domain, operator)
+        and domain in _operators()  # in a domain of somebody's own there may be anything
+    ):
+        raise _unknown(domain, operator, custom, where)
+
+
+def _check_of_pytorch(domain: str, operator: str, where: Location) -> None:
+    if not is_operator(domain, operator):
+        near = suggest(operator, known_names(domain))
+        raise _foreign("PyTorch", full_name(domain, operator), near, where)
+
+
+def _check_of_onnxruntime(
+    domain: str, operator: str, known: Collection[str], where: Location
+) -> None:
+    if operator not in known:
+        near = suggest(operator, known)
+        raise _foreign("onnxruntime", full_name(domain, operator), near, where)
+
+
+def _check_pytorch(node: NodePattern, operator: str) -> None:
+    """That a release of PyTorch has it, and has such an overload."""
+    _check_of_pytorch(node.domain, operator, node.location)
+    name, overload = full_name(node.domain, operator), node.overload
+    if overload and node.domain == "aten" and overload not in known_overloads(operator):
+        raise RecipeError(
+            f"`{name}` has no overload `{overload}`",
+            where=node.location,
+            mend=suggest(overload, known_overloads(operator)),
+        )
+
+
+def _check_onnxruntime(
+    node: NodePattern, operator: str, known: Mapping[str, Mapping[str, str]]
+) -> None:
+    """That onnxruntime has it, with such attributes; inputs vary from release to release."""
+    _check_of_onnxruntime(node.domain, operator, known, node.location)
+    name = full_name(node.domain, operator)
+    version = _Version(1, known[operator], frozenset(), (0, _NEWEST), (0, _NEWEST))
+    _check_attributes(node, name, (version,), complete=False)
+
+
+def _foreign(of: str, name: str, near: str, where: Location) -> RecipeError:
+    declared = f"Declare it: `custom: [{name}]`."
+    mend = f"{near} Or declare it, where it is your own: `custom: [{name}]`."
+    return RecipeError(
+        f"{of} has no operator `{name}`",
+        where=where,
+        mend=mend if near.startswith("Did") else declared,
+    )
 
 
 def check_operator(node: NodeProto, custom: frozenset[str], where: Location) -> None:

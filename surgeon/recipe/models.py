@@ -29,7 +29,9 @@ class RuleModel(_Model):
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description="Its name in reports.")
     why: str = Field(description="Why the rewrite is right, in one sentence.")
     exact: Literal["bit", "rounding", "approximate"] = Field(description="What it promises.")
-    relative_to: str | None = Field(None, description="What the tolerance is relative to.")
+    relative_to: str | None = Field(
+        None, description="What the error is to be seen beside; for readers alone."
+    )
     bound: float | None = Field(
         None, gt=0, description="The error that `approximate` may make, relative to the spread."
     )
@@ -65,7 +67,12 @@ class ChangeModel(_Model):
 class FoldModel(_Model):
     """Replaces what depends on constants alone by constants."""
 
-    max_bytes: int | None = Field(None, ge=0, description="Larger results stay computed.")
+    max_bytes: int | None = Field(
+        None,
+        ge=0,
+        description="Results of more stay computed, but for those no larger than what they are "
+        "computed of.",
+    )
 
 
 class HeaderModel(_Model):
@@ -113,8 +120,8 @@ class StepModel(_Model):
     keep: list[str] | None = Field(
         None,
         min_length=1,
-        description="Beside `use`, `rules` or `fold`: operators, nodes or values by name; what is "
-        "or makes these stays as it is.",
+        description="Beside `use`, `rules`, `fold` or `unroll`: operators, nodes or values by "
+        "name; what is or makes these stays as it is.",
     )
     only: list[str] | None = Field(
         None, min_length=1, description="The rules of what is used, by id, that are taken here."

@@ -19,6 +19,7 @@ from surgeon.notation import (
     Argument,
     NodePattern,
     Pattern,
+    check_named,
     check_operators,
     labels_of,
     parse_pattern,
@@ -154,7 +155,10 @@ def names_bound(match: Pattern) -> set[str]:
 def _parse(value: Value | None, known: Known) -> Expression:
     assert value is not None, "the models hold what the document holds"
     text = value.source if isinstance(value.content, str) else repr(value.content)
-    return Expression.parse(text, value.location, functions=known.functions)
+    expression = Expression.parse(text, value.location, functions=known.functions)
+    for name, where in expression.makers:
+        check_named(name, known.custom, where)
+    return expression
 
 
 def _expression(value: Value | None, names: Collection[str], known: Known) -> Expression:
@@ -230,7 +234,12 @@ def _read_builder(name: str, value: Value, names: Collection[str], known: Known)
         raise RecipeError(
             f"unknown builder `{name}`",
             where=named.location,
-            mend=suggest(name, known.builders, "`surgeon recipes builders` lists them."),
+            mend=suggest(
+                name,
+                known.builders,
+                "`surgeon recipes builders` lists them; a function of your own makes a rule in "
+                "Python (`surgeon.rule`).",
+            ),
         )
     content = mapping.content
     keys = [key for key in content if key != "build"] if isinstance(content, Mapping) else []

@@ -8,18 +8,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from surgeon.choices import Data, check_integer
-from surgeon.errors import RecipeError, SurgeonError
+from surgeon.errors import RecipeError, SurgeonError, VerifyError
 from surgeon.external import INLINE, bytes_outside
 from surgeon.extraction.parts import Nodes, Parts
 from surgeon.model import Model
+from surgeon.pairwise import verify
 from surgeon.reducing.search import Spent
 from surgeon.reference import open_reference
 from surgeon.verify.datasets import read_data
 from surgeon.verify.inputs import draw, required_inputs
+from surgeon.verify.limits import Input
 from surgeon.verify.recording import packed
 
 _LARGE = 1 << 30  # bytes of weights outside that are not copied for each run
@@ -91,11 +94,7 @@ class _Values:
             paths = [data] if isinstance(data, str | Path) else data
             self.known = dict(read_data(paths, inputs, names)[0].feeds)
         elif any(isinstance(dim, str) for each in inputs for dim in each.dims):
-            raise RecipeError(
-                "its inputs have dynamic dimensions, and nothing says at which sizes to draw them",
-                where=str(whole.path or "model"),
-                mend="Give `--data` with inputs, or fix them first: surgeon apply clean --shape.",
-            )
+            self.known = _at_sizes_that_run(whole, inputs)
         else:
             self.known = draw(inputs, {}, 0)
         self.feeds = dict(self.known)
@@ -114,6 +113,26 @@ class _Values:
         values |= {f"out.{name}": self.known.get(name) for name in outputs}
         arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
         path.write_bytes(packed(arrays))
+
+
+def _at_sizes_that_run(whole: Model, inputs: Sequence[Input]) -> dict[str, Any]:
+    """Inputs of a model with dynamic dimensions, at the first sizes that `verify` would compare.
+
+    Raises:
+        RecipeError: It runs at none of them.
+    """
+    with tempfile.TemporaryDirectory(prefix="surgeon-") as folder:
+        path = Path(folder, "run.npz")
+        try:
+            verify(whole, whole, record=path)
+        except VerifyError as error:
+            raise RecipeError(
+                f"no sizes of its dynamic dimensions were found at which it runs: {error.what}",
+                where=str(whole.path or "model"),
+                mend="Give `--data` with inputs, or fix them first: surgeon apply clean --shape.",
+            ) from None
+        names = [value.name for value in whole.proto.graph.input]
+        return dict(read_data([path], inputs, names)[0].feeds)
 
 
 class Asked:

@@ -48,8 +48,13 @@ def failures(rows: Sequence[Row]) -> RenderableType:
 
 
 def batch_line(row: Row, done: int, total: int) -> str:
+    """One file as a plain line, and how many are done."""
+    return f"[{done}/{total}] {row_line(row)}"
+
+
+def row_line(row: Row) -> str:
     """One file as a plain line."""
-    line = f"[{done}/{total}] {row.outcome:9}  {words.name(row.name)}"
+    line = f"{row.outcome:9}  {words.name(row.name)}"
     if row.same_as is not None:
         line += f"  (the same as {words.name(row.same_as)})"
     elif not row.fresh:

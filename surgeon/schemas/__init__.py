@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,6 +60,11 @@ def overloads(operator: str) -> tuple[Schema, ...]:
 def is_known(operator: str) -> bool:
     """Whether PyTorch has an operator of this name."""
     return operator in _lines()
+
+
+def operators() -> Collection[str]:
+    """The names of all operators."""
+    return _lines().keys()
 
 
 @cache

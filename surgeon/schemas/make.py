@@ -1,11 +1,15 @@
 """Writes `aten.txt`: PyTorch's operator schemas, read from an installed torch.
 
 Run: python -m surgeon.schemas.make
-Only what an exporter can leave behind is kept: no in-place or out= variants.
+Only what an exporter can leave behind is kept: no in-place or out= variants. Beside it, for what a
+recipe may ask for, `names.txt`, names that `aten.txt` lacks, and `contrib.json`, the operators of
+onnxruntime's own domains; what other releases had stays in both.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -168,7 +172,69 @@ def _parameters(arguments: Any) -> list[str]:
     return out
 
 
+def names(schemas: list[str], before: list[str]) -> list[str]:
+    """One name a line, `aten::name.overload` or `prim::name`: those that have no schema here."""
+    import torch
+
+    found = set(before)
+    for schema in torch._C._jit_get_all_schemas():
+        overload = schema.overload_name
+        if schema.name.startswith("aten::"):
+            found.add(f"{schema.name}.{overload}" if overload else schema.name)
+        elif schema.name.startswith("prim::"):
+            found.add(schema.name)
+    header = Path(torch.__file__).parent / "include/ATen/core/interned_strings.h"
+    symbols = re.findall(r"_\(prim, (\w+)\)", header.read_text(encoding="utf-8"))
+    found.update(f"prim::{symbol}" for symbol in symbols)
+    there = {f"aten::{line.partition('(')[0]}" for line in schemas}
+    stems = {name.partition(".")[0] for name in there}
+    return sorted(name for name in found - there if not _is_written_into(name, stems))
+
+
+def _is_written_into(name: str, stems: set[str]) -> bool:
+    """Whether it is a form in place, or with `out`, of what has a schema: that is known of it."""
+    stem, _, overload = name.partition(".")
+    in_place = stem.endswith("_") and not stem.endswith("__") and stem.removesuffix("_") in stems
+    return in_place or (stem in stems and "out" in overload.split("_"))
+
+
+def contrib(before: dict[str, Any]) -> dict[str, Any]:
+    """By domain and operator the attributes, with their kinds."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    found = before
+    for schema in state.get_all_operator_schema():
+        if not schema.domain.startswith(("com.microsoft", "com.ms.")):
+            continue
+        kinds = {
+            name: str(each.type).rpartition(".")[2].lower()
+            for name, each in schema.attributes.items()
+        }
+        domain = found.setdefault(schema.domain, {})
+        domain[schema.name] = dict(sorted({**domain.get(schema.name, {}), **kinds}.items()))
+    return {domain: dict(sorted(table.items())) for domain, table in sorted(found.items())}
+
+
+def written(table: dict[str, Any]) -> str:
+    """JSON with a line for each operator."""
+    domains = (
+        f"{json.dumps(domain)}: {{\n"
+        + ",\n".join(f"{json.dumps(name)}: {json.dumps(kinds)}" for name, kinds in found.items())
+        + "\n}"
+        for domain, found in table.items()
+    )
+    return "{\n" + ",\n".join(domains) + "\n}\n"
+
+
 if __name__ == "__main__":
-    target = Path(__file__).with_name("aten.txt")
-    target.write_text("\n".join(lines()) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{target}: {target.stat().st_size} bytes\n")
+    folder = Path(__file__).parent
+    schemas = lines()
+    (folder / "aten.txt").write_text("\n".join(schemas) + "\n", encoding="utf-8")
+    named = folder / "names.txt"
+    old = named.read_text(encoding="utf-8").splitlines() if named.exists() else []
+    named.write_text("\n".join(names(schemas, old)) + "\n", encoding="utf-8")
+    target = folder / "contrib.json"
+    table = contrib(json.loads(target.read_text("utf-8")) if target.exists() else {})
+    target.write_text(written(table), encoding="utf-8")
+    for path in (folder / "aten.txt", named, target):
+        sys.stdout.write(f"{path}: {path.stat().st_size} bytes\n")

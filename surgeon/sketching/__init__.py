@@ -22,13 +22,14 @@ from surgeon.model import Model, ModelLike
 from surgeon.notation import print_pattern
 from surgeon.recipe import Recipe
 from surgeon.reference.plan import reads
+from surgeon.schemas.names import is_operator
 from surgeon.sketching.cases import cases_of
 from surgeon.sketching.piece import CLEANED, Piece, piece_of
 from surgeon.surgery import apply
 
 _OPERATOR = re.compile(r"([A-Za-z_]\w*\.)*[A-Za-z_]\w*", re.ASCII)
 _NOTHING = "surgeon: 1\nname: as-seen\ntidy: true\nsteps: [fold: {}]"
-OWN = ("aten.", "prim.")  # domains that every recipe knows
+OWN = ("aten", "prim")  # domains whose operators every recipe knows
 DOMAIN = "plugins"  # where the operator stands, if no domain is said
 
 
@@ -173,6 +174,12 @@ rules:
 """
 
 
+def _is_known(name: str) -> bool:
+    """Whether it is an operator that some release of PyTorch has."""
+    domain, _, operator = name.partition(".")
+    return domain in OWN and is_operator(domain, operator)
+
+
 def _recipe(name: str, rule: str, source: str, piece: Piece, domain: str, op: str) -> str:
     """The text of the recipe."""
     operator = f"{domain}.{op}"
@@ -187,7 +194,7 @@ def _recipe(name: str, rule: str, source: str, piece: Piece, domain: str, op: st
         if len(piece.found) > 1
         else "The runtime has it under another name.",
         "foreign": ", ".join(piece.foreign),
-        "custom": ", ".join([operator, *(o for o in piece.foreign if not o.startswith(OWN))]),
+        "custom": ", ".join([operator, *(o for o in piece.foreign if not _is_known(o))]),
         "function": _indented(piece.function(domain, op), 4),
         "match": _indented(print_pattern(piece.pattern), 6),
         "replace": piece.call(operator),

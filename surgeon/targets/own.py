@@ -12,6 +12,8 @@ import onnx
 
 from surgeon.document import Value, read, suggest
 from surgeon.errors import RecipeError
+from surgeon.meanings import full_name
+from surgeon.spelling import home
 from surgeon.standard import STANDARD
 from surgeon.targets.target import Target
 
@@ -86,7 +88,8 @@ def _operators(given: Value | None) -> Iterator[str]:
             _refuse(each, "it is no operator's name", _EXAMPLE)
         if "." not in name and name not in _standard():
             _refuse(each, f"ONNX has no operator `{name}`", suggest(name, _standard(), _DOMAIN))
-        yield name
+        domain, _, operator = name.rpartition(".")
+        yield full_name(home(domain, operator), operator)  # as recipes call what a model has
 
 
 _DOMAIN = "Write one of another domain with it: `com.example.Fused`."

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surgeon.reference.errors import NoWitness
 from surgeon.reference.operators.precision import narrow, wide
 from surgeon.reference.plugins import regions
 
 Array = NDArray[Any]
 Said = Mapping[str, Any]
+# of an activation: how it was called, and whether it writes over its input
+_SAYS_NOTHING = frozenset("name module inplace info plugin_version plugin_namespace".split())
 
 
 def _plainly(said: Said) -> dict[str, Any]:
@@ -41,20 +44,34 @@ def unmodulated(values: list[Any], said: Said) -> Array:
     return regions.deform_conv(values, _plainly(said))
 
 
+def _nothing_more(name: str, said: Said) -> None:
+    """See that no attribute says that the operator is another than its name does.
+
+    Raises:
+        NoWitness: One may.
+    """
+    more = next(iter({*said} - _SAYS_NOTHING), None)
+    if more is not None:
+        raise NoWitness(name, where="", why=f"what `{more}` means is not known")
+
+
 def mish(values: list[Any], said: Said) -> Array:
     """Misra, 2019: x * tanh(log(1 + exp(x)))."""
+    _nothing_more("Mish", said)
     x = wide(values[0])
     return narrow(x * np.tanh(np.logaddexp(0, x)), values[0])
 
 
 def swish(values: list[Any], said: Said) -> Array:
     """Ramachandran et al., 2017, with a beta of 1: x / (1 + exp(-x))."""
+    _nothing_more("Swish", said)
     x = wide(values[0])
     return narrow(x * np.exp(-np.logaddexp(0, -x)), values[0])
 
 
 def hard_swish(values: list[Any], said: Said) -> Array:
     """Howard et al., 2019: x * relu6(x + 3) / 6."""
+    _nothing_more("HardSwish", said)
     x = wide(values[0])
     return narrow(x * np.clip(x + 3, 0, 6) / 6, values[0])
 
