@@ -121,11 +121,15 @@ def _is_misplaced(stack: onnx.NodeProto, here: _Graph) -> bool:
     """Whether windows are stacked as PyTorch's exporter writes `unfold` along an axis from behind.
 
     Of each window it turns the dimension last, and counts the axis of the stack as the dimension
-    was counted, behind the new axis. A stack that somebody wrote may look like that too.
+    was counted, behind the new axis. A stack that somebody wrote may look like that too; two halves
+    of the last dimension, which has no turn, most often are one (of rotary embeddings).
     """
     axis = _number(stack, "axis")
     places = range(len(stack.input))
-    return axis < 0 < len(places) and all(_is_window(stack, n, axis, here) for n in places)
+    least = 2 if axis == -1 else 0
+    return (
+        axis < 0 and len(places) > least and all(_is_window(stack, n, axis, here) for n in places)
+    )
 
 
 def _is_window(stack: onnx.NodeProto, place: int, axis: int, here: _Graph) -> bool:
@@ -133,8 +137,8 @@ def _is_window(stack: onnx.NodeProto, place: int, axis: int, here: _Graph) -> bo
     new = here.maker(stack, place, "Unsqueeze")
     turned = None if new is None else here.maker(new, 0)
     if turned is not None and turned.op_type == "Slice":
-        whole = len(turned.input) < 5 or _ints(turned, 4, here) == [1]
-        return axis == -1 and whole and _axes(turned, here) == [-1]  # there is nothing to turn
+        stepless = len(turned.input) < 5  # as no slice that somebody wrote in Python is exported
+        return axis == -1 and stepless and _axes(turned, here) == [-1]  # there is nothing to turn
     if turned is None or turned.op_type != "Transpose" or here.maker(turned, 0, "Slice") is None:
         return False
     perm = [int(n) for each in turned.attribute if each.name == "perm" for n in each.ints]
