@@ -113,8 +113,8 @@ def test_windows_of_the_last_axis(opset: int, tmp_path: Path) -> None:
 def test_two_halves_of_the_last_axis_are_somebody_s_own(steps: str) -> None:
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 17]> g (float[n,8] x) => (float[n,4,2] y) '
-        "<int64[1] a = {0}, int64[1] b = {4}, int64[1] c = {8}, int64[1] d = {-1}, int64[1] e = {1}>"
-        f"{{ l = Slice (x, a, b{steps}) r = Slice (x, b, c{steps}) i = Unsqueeze (l, d)"
+        "<int64[1] a = {0}, int64[1] b = {4}, int64[1] c = {8}, int64[1] d = {-1}, int64[1] e = {1}"
+        f"> {{ l = Slice (x, a, b{steps}) r = Slice (x, b, c{steps}) i = Unsqueeze (l, d)"
         " j = Unsqueeze (r, d) y = Concat <axis = -1> (i, j) }"
     )
     assert not surgeon.inspect(model).misexported
