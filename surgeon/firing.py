@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -83,7 +83,8 @@ class Firing:
         try:
             pairs = self._draft(rule, outcome, scope, draft)
             refusal = _unchanged(node, draft) or self._forbidden(rule)
-            refusal = refusal or self._spared(outcome, draft, pairs) or _bodies(outcome, draft)
+            bodies = _bodies(draft)
+            refusal = refusal or self._spared(outcome, draft, pairs) or _shared(outcome, bodies)
             if refusal is None and (refusal := self._unlike(draft, pairs)):
                 told = rule.id, rule.recipe, describe(node), refusal
                 self.notes.refuse(Refusal(*told, {}, "proven", -1, math.inf, math.inf))
@@ -128,7 +129,7 @@ class Firing:
         made = {"surgeon.rule": f"{rule.recipe}/{rule.id}", "surgeon.from": ", ".join(origins)}
         for drafted in new:
             drafted.made = made
-        for key in _moved(node, draft):  # they are the new node's, and stay as they are
+        for key in _moved(node, bodies):  # they are the new node's, and stay as they are
             del node.attrs[key]
         self.surgery.removed.cause = f"{rule.recipe}/{rule.id}"
         self.surgery.hand_over(node, pairs)
@@ -265,25 +266,32 @@ def _other_form(given: Fact, gives: Fact) -> str | None:
     return "is given {} here and gives {}".format(*shapes)
 
 
-def _moved(root: gs.Node, draft: Draft) -> list[str]:
-    """The attributes of a root that are bodies, and those of a new node too."""
-    taken = {id(v) for n in draft.nodes for v in n.attrs.values() if isinstance(v, gs.Graph)}
-    return [key for key, value in root.attrs.items() if id(value) in taken]
+def _bodies(draft: Draft) -> list[int]:
+    """The bodies of new nodes, by identity: those that are carried over are the root's too."""
+    return [id(v) for n in draft.nodes for v in n.attrs.values() if isinstance(v, gs.Graph)]
 
 
-def _bodies(match: Match, draft: Draft) -> str | None:
+def _moved(root: gs.Node, bodies: Collection[int]) -> list[str]:
+    """The attributes of a root that are bodies of new nodes too."""
+    return [key for key, value in root.attrs.items() if id(value) in bodies] if bodies else []
+
+
+def _shared(match: Match, bodies: Collection[int]) -> str | None:
     """A reason to refuse where a body would belong to two nodes."""
-    taken = [id(v) for n in draft.nodes for v in n.attrs.values() if isinstance(v, gs.Graph)]
+    if not bodies:
+        return None
     others = [id(v) for n in match.nodes if n is not match.root for v in n.attrs.values()]
-    if len(taken) > len(set(taken)) or not set(taken).isdisjoint(others):
+    if len(bodies) > len(set(bodies)) or not set(bodies).isdisjoint(others):
         return "a body can be carried over once, and from the last node of the pattern"
     return None
 
 
 def _place(rule: Rule, error: Exception) -> Location:
     """Where a rule says what could not be written: what it computes, if that is at fault."""
+    if not isinstance(error, NotPlain):
+        return rule.location
     arguments = rule.replace.arguments if isinstance(rule.replace, BuilderCall) else {}
-    told = {**arguments, **dict(rule.let)}.get(error.name if isinstance(error, NotPlain) else "")
+    told = {**arguments, **dict(rule.let)}.get(error.name)
     return rule.location if told is None else told.location
 
 

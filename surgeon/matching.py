@@ -40,6 +40,7 @@ class Matcher:
         self.most = None if _takes_more(self.root) else len(self.root.inputs)
         self.direct = direct_of(pattern)
         self.turns = any(_turns(node) for node in pattern.nodes)
+        self.inner_turns = any(_turns(node) for node in pattern.nodes if node is not self.root)
 
     def at(
         self, root: gs.Node, facts: Facts, is_output: Callable[[gs.Tensor], bool]
@@ -64,6 +65,8 @@ class Matcher:
         self, root: gs.Node, facts: Facts, is_output: Callable[[gs.Tensor], bool]
     ) -> Iterator[Match]:
         """What the pattern matches with operands in other orders, behind the match of `at`."""
+        if not self.inner_turns and not self._made(makers_of(root)[::-1]):
+            return  # what makes the operands tells which is which
         search = Search(self.producers, facts, is_output)
         try:
             for state in islice(search.node(self.root, root, State()), 1, _MOST_ORDERS):
