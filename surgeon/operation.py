@@ -302,10 +302,11 @@ class Operation:
         self, step: FreeBatchStep | FreeSizesStep, recipe: Recipe, allow: frozenset[str]
     ) -> None:
         """A step that changes what sizes the model is defined for."""
-        from surgeon import anybatch, anysize
+        from surgeon import anysize
         from surgeon.steps.freeing import Free, freed, rule_of
 
         made: list[Free] = []
+        failed = len(self.notes.failures)
 
         def done(proto: onnx.ModelProto) -> onnx.ModelProto:
             named, told, folder = recipe.name, self.axioms, self.original.folder
@@ -320,8 +321,8 @@ class Operation:
             if self.check:
                 self.notes.remarks.append(made[-1].compared)
             return
-        done_before = {change.rule for change in self.notes.changes}
-        if anysize.STEP in done_before and anybatch.STEP not in done_before:
+        behind = any(change.rule == anysize.STEP for change in self.notes.changes)
+        if isinstance(step, FreeBatchStep) and behind and len(self.notes.failures) > failed:
             self.notes.failures[-1] += "; in front of `any-size`, it knows the sizes of the file"
 
     def _hand_over(

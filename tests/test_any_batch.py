@@ -546,3 +546,10 @@ def test_behind_any_size_it_says_where_it_would_know_more() -> None:
     assert "in front of `any-size`, it knows the sizes of the file" in behind.failures[0]
     result = surgeon.apply(proto, "any-batch", "any-size", shape=told, strict=True)
     assert len(result.report.fired) == 2
+
+
+def test_sizes_that_are_free_already_when_recipes_run_again_are_no_failure() -> None:
+    proto = model("(float[1,2,4,6] x) => (float[1,2,4,6] y) { y = Relu (x) }", 14)
+    report = surgeon.apply(proto, "any-size", opset=15, strict=True).report
+    assert report.fired == {"any-size/free-sizes": 1}
+    assert surgeon.apply(proto, "any-size", "any-size", strict=True).report.failures == ()
