@@ -8,7 +8,8 @@ from surgeon.facts import Facts
 from surgeon.match import attribute_of
 from surgeon.standard import STANDARD
 
-_WEIGHTS = {"Conv": 1, "ConvInteger": 1, "ConvTranspose": 1, "DeformConv": 1, "QLinearConv": 3}
+WEIGHTS = {"Conv": 1, "ConvInteger": 1, "ConvTranspose": 1, "DeformConv": 1, "QLinearConv": 3}
+"""Which operand is the weight of a convolution."""
 _POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
 
 
@@ -23,13 +24,16 @@ def default_in_words(node: gs.Node, key: str, facts: Facts) -> list[int] | None:
     Returns:
         The numbers; None where there are none, or a rank or a size is not known.
     """
-    rank = facts.of(node.inputs[0]).rank if node.inputs else None
-    if rank is None or (node.domain or "") not in STANDARD:
+    if (node.domain or "") not in STANDARD or not node.inputs:
         return None
+    rank = facts.of(node.inputs[0]).rank
     if node.op == "Transpose":
-        return [*range(rank)][::-1] if key == "perm" else None
-    weight = _WEIGHTS.get(node.op)
-    if weight is None and node.op not in _POOLS:
+        return None if key != "perm" or rank is None else [*range(rank)][::-1]
+    place = WEIGHTS.get(node.op)
+    if place is None and node.op not in _POOLS:
+        return None
+    weight = None if place is None else facts.of(node.inputs[place]).shape
+    if (rank := rank if weight is None else len(weight)) is None:
         return None
     if key in ("strides", "dilations"):
         return [1] * (rank - 2)
@@ -37,7 +41,6 @@ def default_in_words(node: gs.Node, key: str, facts: Facts) -> list[int] | None:
         worked_out = attribute_of(node, "auto_pad") not in (None, "NOTSET", "VALID")
         return None if worked_out else [0] * 2 * (rank - 2)
     if key == "kernel_shape" and weight is not None:
-        kernel = (facts.of(node.inputs[weight]).shape or ())[2:]
-        sizes = [size for size in kernel if isinstance(size, int)]
+        sizes = [size for size in weight[2:] if isinstance(size, int)]
         return sizes if len(sizes) == rank - 2 else None
     return None

@@ -12,6 +12,7 @@ from surgeon.builders.bench import LARGEST
 from surgeon.builders.parts import Length
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.wordy import WEIGHTS, default_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +189,9 @@ def stated_pads(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("its pads are numbers")
     if node.attrs.get("ceil_mode", 0):
         raise Refused("its size is rounded up")
-    kernel = attribute_of(node, "kernel_shape")
-    if not kernel:
-        weight = node.inputs[3 if node.op == "QLinearConv" else 1]
-        kernel = (facts.of(weight).shape or ())[2:]
+    kernel = attribute_of(node, "kernel_shape") or default_in_words(node, "kernel_shape", facts)
     lengths = (facts.of(node.inputs[0]).shape or ())[2:]
-    known = all(isinstance(size, int) for size in kernel)
-    if not kernel or not known or len(kernel) != len(lengths):
+    if not kernel or len(kernel) != len(lengths):
         raise Refused("the size of its window is not known")
     strides = attribute_of(node, "strides") or [1] * len(kernel)
     dilations = attribute_of(node, "dilations") or [1] * len(kernel)
@@ -219,18 +216,13 @@ def stated_pads(draft: Draft, match: Match) -> gs.Tensor:
 def stated_attributes(draft: Draft, match: Match) -> gs.Tensor:
     """A convolution that says what it leaves to its weight and to the standard."""
     node = match.root
-    weight = node.inputs[3 if node.op == "QLinearConv" else 1]
-    kernel = (draft.facts.of(weight).shape or ())[2:]
-    if not kernel or not all(isinstance(size, int) for size in kernel):
-        raise Refused(f"the size of its kernel `{weight.name}` is not known")
-    stated: dict[str, Any] = {
-        "kernel_shape": [*kernel],
-        "strides": [1] * len(kernel),
-        "dilations": [1] * len(kernel),
-        "group": 1,
-    }
+    names = ["kernel_shape", "strides", "dilations"]
     if attribute_of(node, "auto_pad") in (None, "NOTSET") and "output_shape" not in node.attrs:
-        stated["pads"] = [0] * 2 * len(kernel)
+        names.append("pads")
+    stated: dict[str, Any] = {name: default_in_words(node, name, draft.facts) for name in names}
+    if not stated["kernel_shape"]:
+        raise Refused(f"the size of its kernel `{node.inputs[WEIGHTS[node.op]].name}` is not known")
+    stated["group"] = 1
     if not any(attribute_of(node, name) in (None, []) for name in stated):
         raise Refused("it says all of them")
     said = {name: value for name, value in node.attrs.items() if value != []}
