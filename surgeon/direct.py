@@ -49,16 +49,21 @@ class Direct:
                 self.operands.append(_Operand(name, optional, *made.get(name, (None, 0))))
         self.made = any(operand.maker for operand in self.operands)
 
-    def at(self, root: gs.Node) -> Match | None:
-        """The match with `root` as the last node; None: only a search can tell."""
+    def at(self, root: gs.Node, *, turned: bool = False) -> Match | None:
+        """The match with `root` as the last node; None: only a search can tell.
+
+        Args:
+            root: The node.
+            turned: Whether its operands are taken in the other order.
+        """
         if len(root.outputs) > len(self.outputs):
             return None
         found = _Found([], {}, {}, {})
-        if not self._bind(root, found):
+        if not self._bind(root, found, turned=turned):
             return None
         return Match(root, tuple(found.nodes), found.values, {}, found.rests, found.views)
 
-    def _bind(self, node: gs.Node, found: _Found) -> bool:
+    def _bind(self, node: gs.Node, found: _Found, *, turned: bool = False) -> bool:
         """Whether the node and those behind it are these; takes what is named."""
         if node.op not in self.operators or (node.domain or "") != self.domain:
             return False
@@ -71,7 +76,7 @@ class Direct:
                 values[name] = tensor
         operands, inputs = self.operands, node.inputs
         count = len(inputs)
-        if self.made and count == 2 and self._turned(node):
+        if turned or (self.made and count == 2 and self._turned(node)):
             inputs = inputs[::-1]
         for place, (name, optional, maker, position) in enumerate(operands):
             tensor = inputs[place] if place < count else None

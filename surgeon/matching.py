@@ -67,6 +67,11 @@ class Matcher:
         """What the pattern matches with operands in other orders, behind the match of `at`."""
         if not self.inner_turns and not self._made(makers_of(root)[::-1]):
             return  # what makes the operands tells which is which
+        if self.direct is not None and self.total == 1:
+            turns = root.op in COMMUTATIVE and len(root.inputs) == 2
+            if turns and (match := self.direct.at(root, turned=True)) is not None:
+                yield match
+            return
         search = Search(self.producers, facts, is_output)
         try:
             for state in islice(search.node(self.root, root, State()), 1, _MOST_ORDERS):
