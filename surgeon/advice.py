@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -13,6 +14,8 @@ from surgeon.chance import RANDOM
 from surgeon.declared import length_of
 from surgeon.fitting import spelled_out, spelling_recipes, waiting_rules
 from surgeon.helpful import recipes_for
+from surgeon.limits import beyond
+from surgeon.model import Model
 from surgeon.nested import bodies
 from surgeon.provenance import last_target
 from surgeon.recipe import bundled
@@ -31,21 +34,25 @@ def by_count(operators: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def fit_of(
-    proto: onnx.ModelProto,
+    model: Model,
     operators: Mapping[str, int],
     wanted: Target,
     path: Path,
     done: Collection[str],
+    *,
+    sound: bool,
 ) -> Fit:
     """Beside a target's list; the model's own functions are as good as what they hold.
 
     Args:
-        proto: The model.
+        model: The model.
         operators: How many nodes of each.
         wanted: The target.
         path: Of the file, for the command line.
         done: The recipes that made it.
+        sound: Whether it is a model throughout; limits are not looked at of another.
     """
+    proto = model.proto
     own = {f"{function.domain}.{function.name}" for function in proto.functions}
     refused = operators.keys() - wanted.taken - wanted.partly - own
     opset = opset_of(proto) or 1
@@ -53,6 +60,10 @@ def fit_of(
     tried = last_target(proto.metadata_props) == wanted.name
     spelled = frozenset[str]() if tried else refused & spelled_out(wanted)
     others = spelling_recipes(wanted)
+
+    def spelling(operator: str) -> tuple[str, ...]:
+        return others.get(operator) or recipes_for(operator, foreign=True)
+
     told = [operator for operator, _ in by_count(operators)]
     folded = _folded(proto, operators) if refused else frozenset()
     waiting = waiting_rules(wanted, [each for each in told if each in refused - folded])
@@ -63,13 +74,7 @@ def fit_of(
         opset=None if wanted.reads(opset) else opset,
         opsets=wanted.opsets,
         refused=tuple(
-            Refused(
-                operator,
-                count,
-                _SHORTENING.get(operator, ())
-                or others.get(operator)
-                or recipes_for(operator, foreign=True),
-            )
+            Refused(operator, count, _SHORTENING.get(operator, ()) or spelling(operator))
             for operator, count in by_count(operators)
             if operator in refused
         ),
@@ -77,6 +82,11 @@ def fit_of(
         spelled=tuple(operator for operator in told if operator in spelled),
         folded=tuple(operator for operator in told if operator in refused & folded),
         waiting=waiting,
+        beyond=tuple(
+            replace(each, recipes=spelling(each.operator)) if each.location else each
+            for each in (beyond(model, wanted) if sound else ())
+        ),
+        limits=wanted.count if sound else 0,
         command=_command(operators, wanted, opset, path, done, spells=bool(spelled)),
         nearest=opset_within(wanted.opsets, opset),
     )

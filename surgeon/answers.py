@@ -26,7 +26,7 @@ from surgeon.batch.row import Row
 from surgeon.difference import Change, Difference
 from surgeon.misfits import Misfit
 from surgeon.reducing.mends import Mend
-from surgeon.targets import Fit, Refused
+from surgeon.targets import Beyond, Fit, Refused
 from surgeon.verify import Comparison, NotCompared, OutputCheck, Parting, Verdict
 from surgeon.weights import Weight
 
@@ -241,6 +241,7 @@ PARTS: Mapping[str, type] = {
     "Foreign": inspection.Foreign,
     "Fit": Fit,
     "Refused": Refused,
+    "Beyond": Beyond,
     "Division": dividing.Division,
     "Wire": standing.Wire,
     "Change": Change,

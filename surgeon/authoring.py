@@ -75,7 +75,8 @@ def rule(
             mend='Give a number above 0, of `exact="approximate"`.',
         )
     conditions = several(where)
-    from surgeon.recipe.reading import check_names, names_bound  # brings pydantic
+    from surgeon.recipe.reading import check_names  # brings pydantic
+    from surgeon.recipe.replacing import names_bound
 
     def decorate(function: Builder) -> Rule:
         location, called = _place_of(function)

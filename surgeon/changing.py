@@ -18,19 +18,16 @@ from surgeon.errors import RecipeError, SurgeonError
 from surgeon.extension import type_of
 from surgeon.facts import Facts
 from surgeon.firing import ALREADY
-from surgeon.housekeeping import Known
 from surgeon.model import Model, describe
 from surgeon.nested import bodies, every_node
 from surgeon.recipe import Recipe, Rule
-from surgeon.report import Change, Notes
-from surgeon.rewrite import Surgery
+from surgeon.report import Change
 from surgeon.steps.correcting import bring_in_line
-from surgeon.sweep import Sweep
+from surgeon.walk import Walk
 
 _CONTRACT = "changes what the model computes, as its author asks: {why}"
 _COMPARED = "the result is compared with the file as the recipe changes it"
 MADE_NOWHERE = "is made nowhere in this model"
-_ALLOW = frozenset({"contract", "approximate"})
 
 
 def changed(model: Model, recipe: Recipe) -> tuple[Model, list[Change]]:
@@ -89,10 +86,11 @@ def how_far(before: Model, after: Model, recipes: Sequence[Recipe], **given: Any
 
 
 def _made(model: Model, rule: Rule, recipe: Recipe) -> tuple[Model, list[Change]]:
-    work, notes = model.clone(), Notes(every=True)
+    work = model.clone()
     facts = Facts(work, same_shape=recipe.same_shape)
-    sweep = _Once(work, facts, Surgery(work, facts), notes, [rule], fold=None, allow=_ALLOW)
+    sweep = _Once(work, facts, [rule])
     sweep.once()
+    notes = sweep.notes
     for miss in notes.misses:
         if miss.drafted and (reason := miss.reason()) != ALREADY:
             raise RecipeError(
@@ -123,24 +121,18 @@ def _made(model: Model, rule: Rule, recipe: Recipe) -> tuple[Model, list[Change]
     return Model(proto, path=model.path, folder=model.folder), done
 
 
-class _Once(Sweep):
-    """A walk that tries the rules once at each node of the file, and does nothing else."""
+class _Once(Walk):
+    """A walk that tries the rules once at each node of the file.
 
-    outputs: set[str]
+    Attributes:
+        outputs: The values that they give now.
+    """
 
-    def once(self) -> None:
-        """The walk."""
-        self.outputs = set()
-        self._whole()
+    def __init__(self, model: Model, facts: Facts, rules: list[Rule]) -> None:
+        super().__init__(model, facts, rules)
+        self.outputs: set[str] = set()
 
-    def _visit(self, node: gs.Node, graph: gs.Graph, known: Known) -> list[gs.Node] | None:
-        self._normalise(node)
-        self.facts.infer(node)
-        inner = {k: v for k, v in node.attrs.items() if isinstance(v, gs.Graph)}
-        if inner:
-            self._bodies(node, inner, known)
-        elif (function := self.calls.function(node)) is not None:
-            self._call(node, function)
+    def _at(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
         if node.__dict__.get("asked"):
             return None
         for prepared in self.rules.at(node, self.facts, every=True):

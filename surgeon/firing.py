@@ -137,6 +137,14 @@ class Firing:
             self.surgery.hand_over(other, others)
         return new
 
+    def unmet(self, prepared: Prepared, node: gs.Node) -> str | None:
+        """Why a node is not what a rule looks for, in words; None where it is."""
+        found = prepared.matcher.at(node, self.facts, self.surgery.is_output)
+        if isinstance(found, Miss):
+            return found.reason()
+        _, scope, false = self._asked(prepared, node, found)
+        return None if false is None else why_not(false, scope)
+
     def _asked(
         self, prepared: Prepared, node: gs.Node, match: Match
     ) -> tuple[Match, Mapping[str, Any], Expression | None]:

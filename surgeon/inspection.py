@@ -260,7 +260,9 @@ def inspect(model: ModelLike, *, target: str | Path | None = None) -> Inspection
         bfloat16=types.count(onnx.TensorProto.BFLOAT16),
         float64=types.count(onnx.TensorProto.DOUBLE) + odd.doubles,
         recipes=helpful(operators),
-        fit=None if wanted is None else fit_of(proto, operators, wanted, path or _UNSAVED, made),
+        fit=None
+        if wanted is None
+        else fit_of(model, operators, wanted, path or _UNSAVED, made, sound=sound),
         cast=left.get("types", ()),
         cast_behind=left.get("output-types", ()),
         made=made,

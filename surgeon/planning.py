@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from surgeon.authoring import opset_within, recipe_for_ir_version, recipe_for_opset
 from surgeon.errors import SettleError, few
+from surgeon.limits import beyond
 from surgeon.operation import Operation
 from surgeon.recipe import FreeSizesStep, Recipe
 from surgeon.tally import operators
@@ -125,6 +126,12 @@ class Plan:
             work.notes.failures.append(said)
             where = f"`surgeon inspect OUT --target {self._name}` says where it can be cut off"
             work.notes.remarks.append(f"what {self._name} lacks: {where}, if it can")
+        for each in beyond(work.model, wanted):
+            said = (
+                f"beyond a limit of {self._name}: {len(each.nodes)} {each.operator}, {each.limit}"
+            )
+            where = f" ({each.location})" if each.location else ""
+            work.notes.failures.append(f"{said}{where}: {each.nodes[0]}, {each.reason}")
         if not wanted.reads(work.model.opset) and wanted.opsets:
             old, new = wanted.opsets
             said = f"{wanted.name} reads opsets {old} to {new}, and the result is of"

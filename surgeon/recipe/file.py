@@ -52,7 +52,7 @@ def read_file(text: str, file: str, known: Known) -> Written:
         RecipeError: Something in it is wrong; names the place.
     """
     root = parse(text, file=file)
-    model = validate(root)
+    model = validate(root, RecipeModel)
     told = _functions(model, root)
     custom = frozenset({*model.custom, *told})
     _check_same_shape(model, root, custom)

@@ -64,6 +64,15 @@ class ChangeModel(_Model):
     )
 
 
+class LimitModel(_Model):
+    """Of a target's list: what a node must be like that the runtime takes."""
+
+    match: str = Field(description="The node, in ONNX's text syntax, and what stands before it.")
+    where: list[Words] = Field([], description="Conditions; all must be provably true.")
+    let: dict[str, Words] = Field({}, description="Computed values, in order.")
+    why: str = Field("", description="What is said of nodes that are not like it.")
+
+
 class FoldModel(_Model):
     """Replaces what depends on constants alone by constants."""
 

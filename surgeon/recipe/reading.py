@@ -15,9 +15,8 @@ from surgeon.expressions import DTYPES, Expression
 from surgeon.expressions.conditions import check_conditions
 from surgeon.functions import FUNCTIONS
 from surgeon.functions.values import ELSEWHERE, dtype_meant
+from surgeon.meanings import full_name
 from surgeon.notation import (
-    Argument,
-    NodePattern,
     Pattern,
     check_named,
     check_operators,
@@ -26,8 +25,10 @@ from surgeon.notation import (
     parse_replacement,
 )
 from surgeon.recipe.lets import check_lets, check_numbers
-from surgeon.recipe.models import RuleModel
+from surgeon.recipe.models import LimitModel, RuleModel
+from surgeon.recipe.replacing import check_replacement, names_bound
 from surgeon.recipe.rules import BuilderCall, Rule
+from surgeon.recipe.validating import validate
 from surgeon.standard import newest_opset
 
 
@@ -52,19 +53,8 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
     Raises:
         RecipeError: Something in the rule is wrong; names the place.
     """
-    match = parse_pattern(*_text(value, "match"))
-    check_operators(match, custom=known.custom)
-    let = _read_let(model, value, match, known)
+    match, let, where = _read_match(model, value, known)
     names = names_bound(match) | {name for name, _ in let}
-    labels = (
-        Expression.parse(f"{output}.node == {label!r}", place)
-        for output, label, place in labels_of(*_text(value, "match"))
-    )
-    asked = (
-        _expression(value.find("where", index), names, known) for index in range(len(model.where))
-    )
-    where = (*labels, *asked)
-    check_conditions(where)
     if isinstance(model.replace, str):
         written = parse_replacement(*_text(value, "replace"))
         check_operators(written, custom=known.custom, complete=True)
@@ -74,7 +64,7 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
                 where=place,
                 mend="Leave it out: nodes are called after the values they give.",
             )
-        _check_replacement(match, written, frozenset(name for name, _ in let))
+        check_replacement(match, written, frozenset(name for name, _ in let))
         check_numbers(written, dict(let))
         replace: Pattern | BuilderCall = written
     else:
@@ -97,6 +87,52 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
         late=model.late,
         whole=_whole_of(model, value),
     )
+
+
+def read_limit(value: Value, recipe: str, operators: Collection[str]) -> Rule:
+    """Make a rule of a limit in a target's list: of what it says of a node, nothing is written.
+
+    Args:
+        value: The limit.
+        recipe: What the list is called.
+        operators: Those that the list has, of domains of its own too.
+
+    Raises:
+        RecipeError: Something in it is wrong; names the place.
+    """
+    model = validate(value, LimitModel)
+    custom = frozenset(name for name in operators if "." in name)
+    match, let, where = _read_match(model, value, Known(custom=custom))
+    root = match.root
+    if not {full_name(root.domain, operator) for operator in root.operators} & {*operators}:
+        raise RecipeError(
+            f"the list does not have `{full_name(root.domain, root.operators[0])}`",
+            where=root.location,
+            mend="Add it to `operators` or `limited`, or leave the limit out.",
+        )
+    why = model.why or " and ".join(each.text for each in where) or _text(value, "match")[0]
+    nothing = BuilderCall("", {}, value.location)
+    return Rule("limit", why, "bit", None, match, where, let, nothing, recipe, value.location)
+
+
+def _read_match(
+    model: RuleModel | LimitModel, value: Value, known: Known
+) -> tuple[Pattern, tuple[tuple[str, Expression], ...], tuple[Expression, ...]]:
+    """What is looked for, the values that are computed, and the conditions."""
+    match = parse_pattern(*_text(value, "match"))
+    check_operators(match, custom=known.custom)
+    let = _read_let(model, value, match, known)
+    names = names_bound(match) | {name for name, _ in let}
+    labels = (
+        Expression.parse(f"{output}.node == {label!r}", place)
+        for output, label, place in labels_of(*_text(value, "match"))
+    )
+    asked = (
+        _expression(value.find("where", index), names, known) for index in range(len(model.where))
+    )
+    where = (*labels, *asked)
+    check_conditions(where)
+    return match, let, where
 
 
 def _bound_of(model: RuleModel, value: Value) -> float | None:
@@ -139,19 +175,6 @@ def _text(value: Value, key: str) -> tuple[str, Location]:
     return found.source, found.location
 
 
-def _rests(pattern: Pattern) -> set[str]:
-    return {a.name for node in pattern.nodes for a in node.inputs if a.rest}
-
-
-def _captures(pattern: Pattern) -> set[str]:
-    return {name for node in pattern.nodes for name in node.captures.values()}
-
-
-def names_bound(match: Pattern) -> set[str]:
-    """The names that expressions may use of a match."""
-    return {*match.inputs, *match.outputs, *_captures(match)} - {"_"}
-
-
 def _parse(value: Value | None, known: Known) -> Expression:
     assert value is not None, "the models hold what the document holds"
     text = value.source if isinstance(value.content, str) else repr(value.content)
@@ -189,7 +212,7 @@ def _meant(name: str, names: Collection[str]) -> str:
 
 
 def _read_let(
-    model: RuleModel, value: Value, match: Pattern, known: Known
+    model: RuleModel | LimitModel, value: Value, match: Pattern, known: Known
 ) -> tuple[tuple[str, Expression], ...]:
     entries = value.find("let") or value
     names, read = names_bound(match), []
@@ -213,7 +236,7 @@ def _read_let(
 
 
 def _let_expression(
-    value: Value | None, name: str, names: set[str], model: RuleModel, known: Known
+    value: Value | None, name: str, names: set[str], model: RuleModel | LimitModel, known: Known
 ) -> Expression:
     expression = _parse(value, known)
     later = (expression.names & model.let.keys()) - names
@@ -283,98 +306,3 @@ def _check_arguments(
                 where=mapping.location,
                 mend=f"Add `{parameter.name}: ...`.",
             )
-
-
-def _check_replacement(match: Pattern, replace: Pattern, lets: frozenset[str]) -> None:
-    outputs = [name for name in match.root.outputs if name not in ("", "_")]
-    if not outputs:
-        raise RecipeError(
-            "no output of the last node has a name",
-            where=match.root.location,
-            mend="Name it, so that `replace` can produce it.",
-        )
-    produced = set(replace.outputs)
-    for name in outputs:
-        if name not in produced:
-            raise RecipeError(
-                f"`{name}` is not produced here",
-                where=replace.root.location,
-                mend=f"Write `{name} = ...`: it takes the place of the match's output.",
-            )
-    for node in replace.nodes:
-        for name in node.outputs:
-            if name and name not in outputs and (name in names_bound(match) or name in lets):
-                raise RecipeError(
-                    f"`{name}` already has a meaning in this rule",
-                    where=node.location,
-                    mend="Give the new value another name.",
-                )
-        for argument in node.inputs:
-            _check_input(argument, node, match, produced, lets)
-        _check_captures(node, match, lets)
-    _check_all_used(replace, outputs)
-
-
-def _check_input(
-    argument: Argument, node: NodePattern, match: Pattern, produced: set[str], lets: frozenset[str]
-) -> None:
-    name, rests, captures = argument.name, _rests(match), _captures(match)
-    values = {*match.inputs, *match.outputs} - rests - {*match.root.outputs}
-    if not name or (not argument.computed and not argument.rest and name in produced):
-        return
-
-    def error(what: str, mend: str) -> RecipeError:
-        return RecipeError(what, where=node.location, mend=mend)
-
-    if argument.computed:
-        if name not in lets and name not in captures:
-            if name in values:
-                raise error(f"`{name}` is a value, not computed", f"Write `{name}`.")
-            raise error(f"unknown name `@{name}`", _declare(name, lets | captures))
-    elif argument.rest:
-        if name not in rests:
-            mend = f"Write `{name}`." if name in values else suggest(name, rests)
-            raise error(f"`*{name}` is no rest of the match's inputs", mend)
-    elif name in rests:
-        raise error(f"`{name}` is the rest of the inputs", f"Write `*{name}`.")
-    elif name not in values:
-        if name in lets or name in captures:
-            raise error(f"`{name}` is computed, not a value", f"Write `@{name}`.")
-        raise error(f"unknown name `{name}`", suggest(name, values))
-
-
-def _declare(name: str, known: Collection[str]) -> str:
-    """A mend for a computed name that nothing computes."""
-    near = suggest(name, known)
-    return near if near.startswith("Did") else f"Declare it: `let: {{{name}: ...}}`."
-
-
-def _check_captures(node: NodePattern, match: Pattern, lets: frozenset[str]) -> None:
-    known = lets | _captures(match)
-    for attribute, name in node.captures.items():
-        if name not in known:
-            raise RecipeError(
-                f"unknown name `@{name}` for the attribute `{attribute}`",
-                where=node.place(attribute),
-                mend=_declare(name, known),
-            )
-    rests = {other.rest for other in match.nodes if other.rest is not None}
-    if node.rest is not None and node.rest not in rests:
-        raise RecipeError(
-            f"`*{node.rest}` is no rest of the match's attributes",
-            where=node.location,
-            mend=suggest(node.rest, rests),
-        )
-
-
-def _check_all_used(replace: Pattern, outputs: Collection[str]) -> None:
-    needed = set(outputs)
-    for node in reversed(replace.nodes):
-        if not needed.intersection(name for name in node.outputs if name):
-            named = next((name for name in node.outputs if name), node.operators[0])
-            raise RecipeError(
-                f"`{named}` is produced and used by nothing",
-                where=node.location,
-                mend="Use it in a later node, or take it out.",
-            )
-        needed.update(argument.name for argument in node.inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,7 +16,6 @@ from surgeon.recipe.models import (
     FoldModel,
     HeaderModel,
     JoinedModel,
-    RecipeModel,
     RuleModel,
     StepModel,
 )
@@ -33,18 +32,21 @@ _KINDS = {
 }
 
 
-def validate(root: Value) -> RecipeModel:
-    """The document as a model.
+Form = TypeVar("Form", bound=BaseModel)
+
+
+def validate(root: Value, form: type[Form]) -> Form:
+    """The document, or a part of it, as a model.
 
     Raises:
-        RecipeError: The first thing in the document that does not have the shape of a recipe.
+        RecipeError: The first thing in it that does not have this form.
     """
     try:
-        return RecipeModel.model_validate(root.plain())
+        return form.model_validate(root.plain())
     except ValidationError as error:
         found: Sequence[Mapping[str, Any]] = error.errors(include_url=False)
     raise min(
-        (_translate(root, group) for group in _by_place(root, found)),
+        (_translate(root, group, form) for group in _by_place(root, found)),
         key=lambda error: _position(error.where),
     )
 
@@ -75,7 +77,9 @@ def _by_place(root: Value, errors: Sequence[Mapping[str, Any]]) -> list[list[Map
     ]
 
 
-def _translate(root: Value, errors: Sequence[Mapping[str, Any]]) -> RecipeError:
+def _translate(
+    root: Value, errors: Sequence[Mapping[str, Any]], form: type[BaseModel]
+) -> RecipeError:
     error = next((e for e in errors if e["type"] not in _KINDS), errors[0])
     path = _path(root, error["loc"])
     value = root.find(*path) or root
@@ -85,12 +89,12 @@ def _translate(root: Value, errors: Sequence[Mapping[str, Any]]) -> RecipeError:
         return RecipeError(
             f"unknown key `{name}`",
             where=parent.key_location(str(name)),
-            mend=suggest(str(name), _known_keys(path[:-1])),
+            mend=suggest(str(name), _known_keys(path[:-1], form)),
         )
     if kind == "missing":
         key = str(error["loc"][-1])
         if isinstance(value.content, Mapping):
-            strange = value.content.keys() - set(_known_keys(path))
+            strange = value.content.keys() - set(_known_keys(path, form))
             for other in sorted(strange):
                 if (near := suggest(other, [key])).startswith("Did"):
                     where = value.key_location(other)
@@ -186,7 +190,7 @@ def _kind(value: Value) -> str:
     return "empty" if content is None else f"`{content}`"
 
 
-def _known_keys(path: Sequence[str | int]) -> list[str]:
+def _known_keys(path: Sequence[str | int], form: type[BaseModel]) -> list[str]:
     models: dict[str, type[BaseModel]] = {
         "rules": RuleModel,
         "changes": ChangeModel,
@@ -197,5 +201,5 @@ def _known_keys(path: Sequence[str | int]) -> list[str]:
         "header": HeaderModel,
     }
     named = [step for step in path if isinstance(step, str)]
-    model = models.get(named[-1], RecipeModel) if named else RecipeModel
+    model = models.get(named[-1], form) if named else form
     return [field.alias or name for name, field in model.model_fields.items()]

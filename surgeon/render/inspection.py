@@ -325,9 +325,15 @@ def _fit(fit: Fit) -> Iterator[RenderableType]:
         yield table
     else:
         yield Text("Every operator is on its list.", style="green")
+    if fit.beyond:
+        yield Text("beyond its limits:")
+        yield _beyond(fit)
+    elif fit.limits:
+        yield Text("Nothing is beyond its limits.", style="green")
     if fit.partly:
         yield Text(f"taken with limits: {words.listed(fit.partly, 30)}")
-    yield Text(f"as {fit.source} says; of types and attributes the list says nothing", "dim")
+    silent = "more" if fit.limits else "types and attributes"
+    yield Text(f"as {fit.source} says; of {silent} the list says nothing", "dim")
     if fit.command:
         said = " ".join(shlex.quote(words.name(part)) for part in fit.command)
         yield words.command(f"Try: {said}")
@@ -336,6 +342,19 @@ def _fit(fit: Fit) -> Iterator[RenderableType]:
     for kind, operators in fit.waiting.items():
         options = f"--target {shlex.quote(words.name(fit.target))} --allow {kind}"
         yield Text(f"with {options} also for {words.listed(operators, 30)}", "dim")
+
+
+def _beyond(fit: Fit) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right")
+    for one in fit.beyond:
+        text = Text(words.name(one.operator), style="yellow")
+        text.append(f"  {words.name(one.limit)}: {words.name(one.nodes[0])}", style="default")
+        text.append(f", {words.name(one.reason)}", style="default")
+        if one.recipes:
+            text.append(f"; rules in {words.listed(one.recipes)}", style="default")
+        table.add_row(f"{len(one.nodes):,}", text.append(f"  {one.location}", style="dim"))
+    return table
 
 
 def _foreign(foreign: Foreign) -> Text:

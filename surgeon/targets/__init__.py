@@ -19,7 +19,7 @@ from surgeon.errors import RecipeError
 from surgeon.targets.own import is_own, plain_target, read_target
 from surgeon.targets.target import Target
 
-__all__ = ["Fit", "Refused", "Target", "measured", "target", "targets"]
+__all__ = ["Beyond", "Fit", "Refused", "Target", "measured", "target", "targets"]
 
 
 # Runtimes in which repaired models were run, and the recipe that was measured to help there
@@ -55,6 +55,27 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Beyond:
+    """Nodes of one operator that are beyond one limit of a target's list.
+
+    Attributes:
+        operator: As recipes write it; `input` of inputs of the model.
+        limit: The limit, in words.
+        location: Where it stands; empty of `types` and `axes`.
+        nodes: What the nodes are called.
+        reason: What the first of them is, or is not.
+        recipes: Of a limit of one operator: recipes that spell it in others.
+    """
+
+    operator: str
+    limit: str
+    location: str
+    nodes: tuple[str, ...]
+    reason: str
+    recipes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Fit:
     """A model beside the list of a target.
 
@@ -70,6 +91,8 @@ class Fit:
         folded: Those of `refused` of which any recipe leaves none: they are of constants.
         waiting: Those of `refused` that further rules are for, by what has to be allowed for these.
         command: The command line, in words, that does what can be done; none where nothing can.
+        limits: How many limits its list has that were looked at.
+        beyond: Nodes whose operators are on the list, and that its limits leave out.
         nearest: The opset nearest to the model's among those that it reads that `apply --target`
             goes to; the model's own where it is read.
     """
@@ -84,6 +107,8 @@ class Fit:
     spelled: tuple[str, ...] = ()
     folded: tuple[str, ...] = ()
     waiting: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    limits: int = 0
+    beyond: tuple[Beyond, ...] = ()
     command: tuple[str, ...] = ()
     nearest: int | None = None
 

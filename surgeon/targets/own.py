@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -12,12 +13,15 @@ import onnx
 
 from surgeon.document import Value, read, suggest
 from surgeon.errors import RecipeError
+from surgeon.functions import DTYPES
+from surgeon.functions.values import dtype_meant
 from surgeon.meanings import full_name
+from surgeon.recipe import Rule
 from surgeon.spelling import home
 from surgeon.standard import STANDARD
 from surgeon.targets.target import Target
 
-_KEYS = {"title", "opsets", "operators", "limited"}
+_KEYS = {"title", "opsets", "operators", "limited", "limits", "types", "axes"}
 _FORM = "operators: [Conv, Relu, com.example.Fused]"
 _EXAMPLE = f"Write `{_FORM}`."
 
@@ -43,11 +47,12 @@ def is_own(name: str) -> bool:
 
 
 def read_target(name: str) -> Target:
-    """The target that a file tells of: `operators`, and `limited`, `opsets` and `title`.
+    """The target that a file tells of: `operators`, and what else it says.
 
     Args:
         name: The file's path. `operators` are names as recipes write them, those of ONNX without a
-            domain; `limited` are taken with limits; `opsets` are the oldest and the newest.
+            domain; `limited` are taken with limits; `opsets` are the oldest and the newest;
+            `limits` are patterns with conditions, `types` and `axes` hold for all it computes.
 
     Raises:
         RecipeError: The file cannot be read, or is no such list.
@@ -66,7 +71,7 @@ def read_target(name: str) -> Target:
     partly = frozenset(_operators(whole.find("limited")))
     if not taken and not partly:
         _refuse(whole.find("operators") or whole, "it takes no operator at all", _EXAMPLE)
-    title = whole.find("title")
+    title, limits = whole.find("title"), whole.find("limits")
     return Target(
         name=name,
         title=Path(name).stem if title is None else str(title.content),
@@ -74,6 +79,10 @@ def read_target(name: str) -> Target:
         opsets=_opsets(whole.find("opsets")),
         taken=taken,
         partly=partly,
+        limits=_limits(limits, taken | partly),
+        stated="" if limits is None else json.dumps(limits.plain(), default=str),
+        types=_types(whole.find("types")),
+        axes=_axes(whole.find("axes")),
     )
 
 
@@ -106,6 +115,40 @@ def _opsets(given: Value | None) -> tuple[int, int] | None:
     ):
         _refuse(given, "it is no pair of opsets", "Write the oldest and the newest: `[7, 13]`.")
     return numbers[0], numbers[1]
+
+
+def _limits(given: Value | None, operators: frozenset[str]) -> tuple[Rule, ...]:
+    if given is None:
+        return ()
+    from surgeon.recipe.reading import read_limit  # brings pydantic
+
+    if not isinstance(given.content, tuple):
+        _refuse(given, "it is no list of limits", _LIMIT)
+    return tuple(read_limit(each, given.location.file, operators) for each in given.content)
+
+
+_LIMIT = "Write `- match: y = Conv <kernel_shape = @k> (x, *rest)`, and `where: [...]` below."
+
+
+def _types(given: Value | None) -> frozenset[str]:
+    if given is None:
+        return frozenset()
+    if not isinstance(given.content, tuple) or not given.content:
+        _refuse(given, "it is no list of element types", "Write `types: [float32, int32, bool]`.")
+    for each in given.content:
+        if each.content not in DTYPES:
+            _refuse(
+                each, f"there is no element type `{each.content}`", dtype_meant(str(each.content))
+            )
+    return frozenset(str(each.content) for each in given.content)
+
+
+def _axes(given: Value | None) -> int | None:
+    if given is None:
+        return None
+    if type(given.content) is not int or given.content < 1:
+        _refuse(given, "it is no number of axes", "Write the most that a value has: `axes: 4`.")
+    return given.content
 
 
 @cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from surgeon.recipe import Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,10 @@ class Target:
         opsets: The oldest and the newest opset that it reads; None where the list does not say.
         taken: Operators as recipes write them, `Conv` and `com.microsoft.Gelu`.
         partly: Those that are taken with limits, which the source tells.
+        limits: What nodes must be like that it takes, as rules that write nothing.
+        stated: The limits as they are written.
+        types: The element types of what it computes; empty where the list does not say.
+        axes: The most axes of what it computes; None where the list does not say.
     """
 
     name: str
@@ -24,6 +30,15 @@ class Target:
     opsets: tuple[int, int] | None
     taken: frozenset[str]
     partly: frozenset[str]
+    limits: tuple[Rule, ...] = field(default=(), hash=False)
+    stated: str = ""
+    types: frozenset[str] = frozenset()
+    axes: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many limits it has."""
+        return len(self.limits) + bool(self.types) + (self.axes is not None)
 
     def reads(self, opset: int) -> bool:
         """Whether it reads models of this opset, as far as the list says."""
@@ -31,4 +46,5 @@ class Target:
 
     def told(self) -> list[object]:
         """What the list says, in an order that is always the same."""
-        return [self.opsets, sorted(self.taken), sorted(self.partly)]
+        more = [self.stated, sorted(self.types), self.axes] if self.count else []
+        return [self.opsets, sorted(self.taken), sorted(self.partly), *more]
