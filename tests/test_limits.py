@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import onnx
 import onnx.parser
 import pytest
 from command import run
+from command_files import refused
 
 import surgeon
 from surgeon.errors import RecipeError
@@ -142,6 +144,32 @@ def test_inspect_prints_them(npu: Path, model: Path) -> None:
     assert {each["operator"] for each in plain["beyond"]} == {"Conv", "Softmax", "ArgMax"}
     npu.write_text("operators: [Conv, Softmax, If, ArgMax]\naxes: 4\n")
     assert "Nothing is beyond its limits." in run("inspect", model, "--target", npu).output
+
+
+def test_the_exit_code_says_whether_a_model_fits(npu: Path, model: Path) -> None:
+    assert run("inspect", model, "--target", npu, "--exit-code").exit_code == 3
+    assert run("inspect", model, "--target", npu).exit_code == 0
+    npu.write_text("operators: [Conv, Softmax, If, ArgMax]\naxes: 4\n")
+    assert run("inspect", model, "--target", npu, "--exit-code", "--json").exit_code == 0
+    npu.write_text("operators: [Conv, Softmax, If, ArgMax]\nopsets: [7, 13]\n")
+    assert run("inspect", model, "--target", npu, "--exit-code").exit_code == 3
+    refused(run("inspect", model, "--exit-code"), 2, "--exit-code")
+
+
+@pytest.mark.slow
+def test_recipes_that_bring_a_model_within_limits_are_found(npu: Path, tmp_path: Path) -> None:
+    text = """
+    <ir_version: 9, opset_import: ["": 17]>
+    g (float[1,2,4,4] x) => (float[1,2,4,4] y) { y = Softmax <axis = 1> (x) }
+    """
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(onnx.parser.parse_model(text), source)
+    npu.write_text(NPU.replace("operators: [", "operators: [Transpose, "))
+    asks = f"{sys.executable} -m surgeon inspect {{}} --target {npu} --exit-code"
+    done = run("adapt", source, out, "--check", asks)
+    assert done.exit_code == 0, done.output
+    assert found(source, npu)
+    assert not found(out, npu)
 
 
 @pytest.mark.parametrize(

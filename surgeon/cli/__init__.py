@@ -25,6 +25,7 @@ EXIT_CODES = (
         3,
         "the result differs, does not run, or could not be compared where that was required; "
         "something was left out under `--strict`; `diff --exit-code` found a difference; "
+        "`inspect --exit-code` found more than the target takes; "
         "`log --check` found another file than the one written; `adapt` found no recipes that help",
     ),
     (4, "the model cannot be read, or lacks what the command has to know, a value's type say"),

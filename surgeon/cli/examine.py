@@ -188,6 +188,14 @@ def inspect(
             "and functions too: a line for each, as the `match` of a rule says it.",
         ),
     ] = False,
+    exit_code: Annotated[
+        bool,
+        typer.Option(
+            "--exit-code",
+            help="Exit with 3 when the list of `--target` does not take the model as it is: an "
+            "operator is not on it, a node is beyond a limit, or the opset is not read.",
+        ),
+    ] = False,
     custom_ops: CustomOps = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -203,6 +211,9 @@ def inspect(
             raise UsageError(what, where="--nodes", mend=mend)
         if nodes or node is not None:
             _check_no_target(target, nodes=nodes)
+        if exit_code and target is None:
+            what, mend = "there is no list that the model could fit", "Give `--target NAME` too."
+            raise UsageError(what, where="--exit-code", mend=mend)
         if nodes:
             from surgeon import listing
 
@@ -239,6 +250,7 @@ def inspect(
             place.show(render.inspection(found, verbose=verbose))
             if division:
                 place.show(render.division(division, model))
+        raise typer.Exit(DIFFERS if exit_code and found.fit and not found.fit.fits else 0)
 
 
 def _check_no_target(target: str | None, *, nodes: bool) -> None:

@@ -113,6 +113,11 @@ class Fit:
     nearest: int | None = None
 
     @property
+    def fits(self) -> bool:
+        """Whether the target takes the model as it is, as far as its list says."""
+        return not self.refused and not self.beyond and self.opset is None
+
+    @property
     def lasting(self) -> tuple[str, ...]:
         """Operators that stay refused: those without a rule; all that are left behind recipes."""
         return tuple(
