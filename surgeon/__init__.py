@@ -11,6 +11,7 @@ The names below are loaded when they are first asked for: `import surgeon` alone
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from surgeon.verify import Verdict as Verdict
 
     __version__: str
+
+# Else onnxruntime, since 1.32, notes every session in the user's cache and sends it to Microsoft.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 _HOMES = {
     "ForeignError": "surgeon.errors",
