@@ -302,12 +302,14 @@ def backed_up(path: Path) -> Iterator[Path]:
         OutputError: There is a backup already, or it cannot be written.
     """
     target = backup_of(path)
-    bring(path, target, link=True)
+    with _said_of(path):
+        before = path.stat()
+    is_new = bring(path, target, link=True)
     try:
         yield target
     except BaseException:
         with contextlib.suppress(OSError):
-            if path.samefile(target):
+            if is_new and os.path.samestat(path.stat(), before):
                 target.unlink()
         raise
 
@@ -375,10 +377,10 @@ def external_path(location: str, folder: Path) -> Path:
 
 
 def _keep_mode(beside: Path, path: Path) -> None:
-    """Give the new file the old one's permissions, or what the umask allows."""
+    """Give the new file the old one's permissions (not to run as its owner), or the umask's."""
     with contextlib.suppress(OSError):
         if path.exists():
-            shutil.copymode(path, beside)
+            beside.chmod(path.stat().st_mode & 0o777)
         else:
             mask = os.umask(0)
             os.umask(mask)

@@ -33,7 +33,7 @@ from onnx_graphsurgeon.logger import G_LOGGER
 from surgeon import mistaken, provenance
 from surgeon.collector import collector_paused
 from surgeon.errors import ModelError, RecipeError
-from surgeon.external import KEEP, PACK, Carrier, check_way, external_tensors
+from surgeon.external import KEEP, PACK, Carrier, check_way, external_tensors, locations
 from surgeon.files import foresee, write_whole
 from surgeon.importer import import_graph
 from surgeon.links import bodies
@@ -43,6 +43,7 @@ from surgeon.soundness import Sound, check
 from surgeon.standard import opset_of
 from surgeon.stored import bytes_of
 from surgeon.tensors import array_of, dense_of
+from surgeon.watch import Watch
 from surgeon.wire import check_size, copy_field, parse, serialise
 from surgeon.writer import Writer, imports, set_property
 
@@ -79,6 +80,7 @@ class Model:
         self.overridable = {t.name for t in proto.graph.initializer if t.name in inputs}
         self._graph: gs.Graph | None = None
         self._sound: Sound | None = None
+        self.watch = Watch()
 
     @property
     def sound(self) -> Sound:
@@ -119,6 +121,7 @@ class Model:
             ModelError: Missing, empty, truncated, or no ONNX model.
         """
         path = Path(path)
+        watch = Watch(path)
         try:
             if path.exists() and not path.is_dir() and not path.is_file():
                 raise ModelError(
@@ -140,7 +143,11 @@ class Model:
             raise ModelError(
                 f"cannot be read: {error.strerror}", where=str(path), mend="Check its permissions."
             ) from None
-        return cls(parse(data, where=str(path)), path=path)
+        model = cls(parse(data, where=str(path)), path=path)
+        if b"location" in data:  # what protobuf spells out where there are data outside
+            watch.note(path.parent / name for name in locations(external_tensors(model.proto)))
+        model.watch = watch
+        return model
 
     @classmethod
     def of(cls, given: ModelLike) -> Model:
@@ -166,6 +173,14 @@ class Model:
             else "Give a path, a `Model`, an `onnx.ModelProto` or a graphsurgeon `Graph`.",
         )
 
+    def see_unchanged(self, given: ModelLike) -> None:
+        """See that what was read of it is still there: data, and the file that was given by path.
+
+        Raises:
+            ModelError: Somebody wrote to one of them meanwhile.
+        """
+        self.watch.check(own=isinstance(given, str | os.PathLike))
+
     @classmethod
     def from_graph(cls, graph: gs.Graph) -> Model:
         """A model of a graphsurgeon graph, which is not changed."""
@@ -187,7 +202,7 @@ class Model:
     def clone(self) -> Model:
         """The model as it was read, ready to be rewritten anew."""
         twin = Model(self.proto, path=self.path, folder=self.folder)
-        twin._sound = self._sound
+        twin._sound, twin.watch = self._sound, self.watch
         return twin
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -316,17 +331,20 @@ class Model:
 
         Raises:
             RecipeError: There is no such way, or no file of such a name.
-            ModelError: It is larger than protobuf can write, or its data cannot be read.
+            ModelError: It is larger than protobuf can write, or its data cannot be read, or are
+                others than when it was loaded.
             OutputError: The folder is missing or read-only, or the disk is full.
         """
         path = Path(path)
+        self.watch.check(own=False)
         check_way(external_data, path, external_name, external_above)
         where = self.folder, path, external_data, external_name, external_above
         carrier = Carrier(*where, dry=dry_run)
         data: list[bytes] = []
         outside = self._sound is None or self._sound.outside
         try:
-            if not self.changed and self.path is not None and not carrier.edits:
+            is_as_read = not self.changed and self.watch.is_own_same
+            if is_as_read and self.path is not None and not carrier.edits:
                 carrier.carry(external_tensors(self.proto) if outside else ())
                 data = [] if dry_run else [self.path.read_bytes()]
             else:

@@ -93,6 +93,7 @@ def verify(
     plans = [as_recipe(recipe) for recipe in recipes]
     functions = [*several(functions), *(text for plan in plans for text in plan.functions)]
     one, other = Model.of(original), Model.of(result)
+    read = (one, original), (other, result)
     if any(plan.remakes for plan in plans):
         one, _ = extended(one, plans, ("contract",))
     shape, values = plain_shapes(shape), values or {}
@@ -125,6 +126,8 @@ def verify(
         seeds=seeds,
         **told,
     )
+    for model, given in read:
+        model.see_unchanged(given)
     verdict = with_mend(verdict, (one.proto, other.proto), plans, searched=bisect)
     if not bisect:
         return verdict

@@ -291,6 +291,7 @@ def apply(
         reference=reference,
         date=date,
     )
+    original.see_unchanged(model)
     record(work.model, report, asked)
     return Result(work.model, report, work.handed)
 

@@ -54,7 +54,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
         "meanings",
         "renaming",
     },
-    {"importer", "weights", "sealing", "aside", "tensors"},
+    {"importer", "watch", "weights", "sealing", "aside", "tensors"},
     {"model", "dims", "document", "schemas"},
     {
         "extension",

@@ -153,6 +153,7 @@ def extract(
     start = begun(date) | source_said(source.path) | {"extracted": ends}
     earlier = list(made.metadata_props)
     result = Model(made, folder=whole.folder)
+    result.watch = source.watch
 
     def log(verdict: Verdict | None) -> None:
         said = start | {"verdict": verdict_said(verdict, date)} | compared_with(data, reference)
@@ -182,6 +183,7 @@ def extract(
             where=str(whole.path or "model"),
             mend="See whether the whole runs: surgeon inspect; or mend it first: surgeon apply.",
         )
+    source.see_unchanged(model)
     log(verdict)
     return replace(found, verdict=verdict)
 
