@@ -232,8 +232,30 @@ def test_a_full_disk_for_what_is_said_is_no_bug() -> None:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
         assert done.returncode == 5
         assert "error: what is said cannot be written: No space left on device" in done.stderr
+        for option in ("--version", "--help"):
+            done = subprocess.run([*command[:3], option], stdout=full, stderr=subprocess.PIPE)
+            assert done.returncode == 5
+            assert b"Traceback" not in done.stderr
         wrong = subprocess.run([*command[:3], "inspect", "none.onnx"], stderr=full)
         assert wrong.returncode == 4
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="folders that are in use cannot be removed")
+def test_what_the_system_refuses_is_no_bug(net: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    given = f"{sys.executable} -m surgeon"
+    removed = f"cd {gone} && rmdir {gone} && {given} apply clean in.onnx out.onnx"
+    few = f"ulimit -n 7 && {given} apply clean {net} {tmp_path / 'out.onnx'}"
+    root = str(Path(__file__).parent.parent)
+    for line, said in ((removed, b"the folder that the command runs in"), (few, b"ulimit -n")):
+        done = subprocess.run(
+            ["/bin/sh", "-c", line], capture_output=True, env=os.environ | {"PYTHONPATH": root}
+        )
+        assert done.returncode == 1
+        assert said in done.stderr.replace(b"\n", b" ")
+        assert b"bug" not in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--report", "--opset", "--target"])

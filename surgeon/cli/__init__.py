@@ -14,7 +14,8 @@ import typer
 from typer.main import get_command
 
 from surgeon.cli.commands import Command, Group, Made
-from surgeon.cli.console import INTERRUPTED, tolerant_streams
+from surgeon.cli.console import INTERRUPTED, reader_may_leave, tolerant_streams
+from surgeon.errors import OutputError
 from surgeon.provenance import version
 
 EXIT_CODES = (
@@ -125,9 +126,13 @@ def main() -> None:
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it
             signal.signal(number, signal.default_int_handler)
     try:
-        app(prog_name="surgeon")
+        with reader_may_leave():  # help and the version too
+            app(prog_name="surgeon")
     except KeyboardInterrupt:  # before or after a command's own care
         sys.exit(INTERRUPTED)
+    except OutputError as error:
+        sys.stderr.write(f"error: {error.what}\n")
+        sys.exit(error.exit_code)
     finally:
         # The process ends: what it holds goes with it, and need not be searched for cycles first
         # (0.2 s for a graph of 5,000 nodes).

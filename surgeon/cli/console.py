@@ -73,13 +73,13 @@ class Desk:
             self.log.write(text(content))
         if not self.quiet:
             self._stop()
-            with _reader_may_leave():
+            with reader_may_leave():
                 _print(content, wrap=wrap)
 
     def warn(self, content: RenderableType) -> None:
         """Print to stderr, quiet or not."""
         self._stop()
-        with _reader_may_leave(sys.stderr):
+        with reader_may_leave(sys.stderr):
             _console(stderr=True).print(content, highlight=False, soft_wrap=True)
         if self.log is not None:
             from surgeon.render import text
@@ -89,7 +89,7 @@ class Desk:
     def line(self, said: str) -> None:
         """Print a line of progress to stderr that stays, unless the user wants quiet."""
         if not self.quiet:
-            with _reader_may_leave(sys.stderr):
+            with reader_may_leave(sys.stderr):
                 sys.stderr.write(f"{said}\n")
 
     def doubt(self, said: str) -> None:
@@ -104,7 +104,7 @@ class Desk:
         """Print what a script reads: as it is, and quiet or not."""
         self._stop()
         self._told = True
-        with _reader_may_leave():
+        with reader_may_leave():
             sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
     def fail(self, error: SurgeonError) -> None:
@@ -205,6 +205,22 @@ def _explain(error: BaseException, place: Desk, log_file: Path | None) -> int:
     return error.exit_code
 
 
+# What the system says of any file, at whatever moment, is no bug; and what helps.
+_PERMITTED = "Check the permissions of it, and of every folder above."
+_ROOM = "Free some space, or name another folder: of temporary files that is TMPDIR."
+_OPEN = "Close other programs, or allow more open files: `ulimit -n`."
+_THERE = "See that the file, and the folder that the command runs in, are still there."
+_DEVICE = "Check the disk, or the connection to it."
+_SYSTEM = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _PERMITTED),
+    **dict.fromkeys((errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)), _ROOM),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), _OPEN),
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR, getattr(errno, "ESTALE", errno.ENOENT)), _THERE),
+    **dict.fromkeys((errno.EIO,), _DEVICE),
+    **dict.fromkeys((errno.EAGAIN,), "End other processes, or allow more of them: `ulimit -u`."),
+}
+
+
 def _as_error(error: Exception, place: Desk, log_file: Path | None) -> SurgeonError:
     """What nobody foresaw: memory, or a bug of surgeon."""
     if isinstance(error, MemoryError):
@@ -218,6 +234,12 @@ def _as_error(error: Exception, place: Desk, log_file: Path | None) -> SurgeonEr
             "no file can have a name as long as this",
             where=str(error.filename)[:200],
             mend="Check what was given.",
+        )
+    if isinstance(error, OSError) and error.errno in _SYSTEM:
+        return SurgeonError(
+            f"the system refuses: {error.strerror}",
+            where=str(error.filename or os.curdir)[:200],
+            mend=_SYSTEM[error.errno],
         )
     trace = "".join(traceback.format_exception(error))
     if place.log is not None:
@@ -299,14 +321,14 @@ def _console(*, stderr: bool = False) -> Console:
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:
-            """Leave it to `_reader_may_leave`: else the process ends here, with 1."""
+            """Leave it to `reader_may_leave`: else the process ends here, with 1."""
             raise
 
     return Plain(stderr=stderr, markup=False, emoji=False)
 
 
 @contextlib.contextmanager
-def _reader_may_leave(stream: TextIO | None = None) -> Iterator[None]:
+def reader_may_leave(stream: TextIO | None = None) -> Iterator[None]:
     """A reader that has seen enough (`| head`) changes neither the work nor its exit code.
 
     Nor do warnings and errors that cannot be told.
