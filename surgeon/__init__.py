@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from surgeon.adapting import adapt as adapt
     from surgeon.authoring import rule as rule
     from surgeon.batch import batch as batch
+    from surgeon.cases import run_cases as run_cases
     from surgeon.customops import custom_ops as custom_ops
     from surgeon.difference import difference as difference
     from surgeon.errors import ForeignError as ForeignError
@@ -82,6 +83,7 @@ _HOMES = {
     "nodes": "surgeon.listing",
     "reduce": "surgeon.reducing",
     "rule": "surgeon.authoring",
+    "run_cases": "surgeon.cases",
     "shown": "surgeon.render.shown",
     "verify": "surgeon.pairwise",
 }
@@ -115,6 +117,7 @@ __all__ = [
     "nodes",
     "reduce",
     "rule",
+    "run_cases",
     "shown",
     "verify",
 ]

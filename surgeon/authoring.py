@@ -22,6 +22,7 @@ from surgeon.steps.irversion import ir_version_of
 
 Builder = Callable[[Draft, Match], Any]
 EARLIEST, OLDEST = 9, 11  # what `raise-opset` and `lower-opset` go to at the least
+PYTHON = "<python>"  # the source of a recipe of rules that are functions
 EXACTNESS = ("bit", "rounding", "approximate")
 
 
@@ -133,7 +134,7 @@ def recipe_of(*rules: Rule) -> Recipe:
         about="Rules written in Python.",
         steps=(RulesStep(rules),),
         custom=frozenset().union(*(_own(one.match) for one in rules)),
-        source="<python>",
+        source=PYTHON,
         digest=hashlib.sha256(names.encode()).hexdigest(),
     )
 

@@ -15,18 +15,20 @@ changes something), `Fickle` (names or order matter), `Broken` (the result does 
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from surgeon.authoring import PYTHON, recipe_of
 from surgeon.cases.reading import Case, Unread, read_each
 from surgeon.cases.running import RENAMINGS, problems_of
 from surgeon.errors import Location, RecipeError
 from surgeon.recipe import Recipe, Rule, bundled
 
-__all__ = ["Case", "Outcome", "Outcomes", "run"]
+__all__ = ["Case", "Outcome", "Outcomes", "run", "run_cases"]
 
 SUFFIX = ".cases.yaml"
 NOTHING = "nothing was tested: there is no case, and no rule that lacks one"
@@ -174,6 +176,40 @@ def _is_recipe(path: Path) -> bool:
         return False
 
 
+def run_cases(
+    path: str | os.PathLike[str],
+    *rules: Rule,
+    progress: Callable[[Outcome], None] | None = None,
+) -> Outcomes:
+    """Run a file of cases for rules that are written in Python, as `surgeon test` does for others.
+
+    Args:
+        path: The file, `NAME.cases.yaml`; it names the rules by their ids.
+        rules: The rules, which are one recipe.
+        progress: Told every outcome as it comes.
+
+    Returns:
+        What came of each case, and of each rule that lacks one; `assert outcomes.ok, outcomes`.
+
+    Raises:
+        RecipeError: The file cannot be read, or what is given is no rule.
+    """
+    if wrong := [rule for rule in rules if not isinstance(rule, Rule)]:
+        raise RecipeError(
+            f"`{type(wrong[0]).__name__}` is no rule",
+            where="rules",
+            mend="Give what `@surgeon.rule(...)` makes; `surgeon test` runs the cases of recipes.",
+        )
+    recipe, beside, found = recipe_of(*rules), Path(path), []
+    for outcome in _outcomes(
+        recipe, read_each(beside, [rule.id for rule in rules]), beside, True, RENAMINGS
+    ):
+        found.append(outcome)
+        if progress:
+            progress(outcome)
+    return Outcomes(tuple(found))
+
+
 def _of_recipe(
     path: Path, thorough: bool, renamings: Sequence[int], *, alone: bool
 ) -> Iterator[Outcome]:
@@ -186,8 +222,18 @@ def _of_recipe(
         place = error.where if isinstance(error.where, Location) else Location(str(path))
         yield Outcome(path.stem, "its files", place, (_faulty(error),), 0.0)
         return
+    yield from _outcomes(recipe, cases, beside, thorough, renamings)
+
+
+def _outcomes(
+    recipe: Recipe,
+    cases: Sequence[Case | Unread],
+    beside: Path,
+    thorough: bool,
+    renamings: Sequence[int],
+) -> Iterator[Outcome]:
     rules = (*recipe.rules, *recipe.changes)
-    own = [rule for rule in rules if rule.location.file == recipe.source]
+    own = [r for r in rules if recipe.source in (PYTHON, r.location.file)]
     read = [case for case in cases if isinstance(case, Case)]
     if len(read) == len(cases):  # else one that cannot be read may be what lacks
         yield from (_uncovered(recipe, rule, read, beside) for rule in own if _lacks(rule, read))
