@@ -172,7 +172,7 @@ class Firing:
         replace = rule.replace
         result: Any = None
         if isinstance(replace, Pattern):
-            instantiate(draft, replace, match, scope)
+            instantiate(draft, replace, rule.match, match, scope)
         elif isinstance(replace, BuilderCall):
             arguments = {
                 key: plain(expression.evaluate(scope), key)

@@ -36,12 +36,15 @@ class NotPlain(Refused):
         self.name = name
 
 
-def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[str, Any]) -> None:
+def instantiate(
+    draft: Draft, template: Pattern, pattern: Pattern, match: Match, scope: Mapping[str, Any]
+) -> None:
     """Add the template's nodes to the draft and name its results in `draft.results`.
 
     Args:
         draft: Where the nodes go.
         template: The text after `replace:`.
+        pattern: The text after `match:`.
         match: Gives the values that the pattern named.
         scope: Gives what `@name` stands for.
 
@@ -52,7 +55,7 @@ def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[st
     made: dict[str, gs.Tensor | None] = dict(match.values)
     for node in template.nodes:
         attributes = _attributes(node, match, scope)
-        operator = node.operators[0]
+        operator = _operator(node, pattern, match)
         operands: list[gs.Tensor | None] = []
         computed: dict[int, str] = {}
         for argument in node.inputs:
@@ -68,7 +71,7 @@ def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[st
         for place, name in computed.items():
             value = plain(scope[name], name)
             operands[place] = draft.constant(
-                _typed(draft, node, operands, place, value, name), name
+                _typed(draft, node.domain, operator, operands, place, value, name), name
             )
         if operator == "Identity" and node.domain in STANDARD and operands[0] is not None:
             made[node.outputs[0]] = operands[0]  # whoever hands it over makes one where it must
@@ -90,6 +93,17 @@ def instantiate(draft: Draft, template: Pattern, match: Match, scope: Mapping[st
         tensors = outputs if isinstance(outputs, tuple) else (outputs,)
         made.update((n, t) for n, t in zip(names, tensors, strict=True) if n not in ("", "_"))
     draft.results = {k: v for k, v in made.items() if v is not None}
+
+
+def _operator(node: NodePattern, pattern: Pattern, match: Match) -> str:
+    """What a node is to be; of `A | B`, what the node of the match is that may be these."""
+    if len(node.operators) == 1:
+        return node.operators[0]
+    (asked,) = pattern.of_operators(node)
+    given = next(match.values[name] for name in asked.outputs if name not in ("", "_"))
+    assert given is not None, "an output that has a name is there"
+    found: str = given.inputs[0].op
+    return found
 
 
 def _attributes(node: NodePattern, match: Match, scope: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +138,8 @@ def plain(value: Any, name: str) -> Any:
 
 def _typed(
     draft: Draft,
-    node: NodePattern,
+    domain: str,
+    operator: str,
     operands: Sequence[gs.Tensor | None],
     place: int,
     value: Any,
@@ -139,8 +154,8 @@ def _typed(
         NotPlain: They are none of that type.
     """
     array = np.asarray(value)
-    own = standard.schema(node.operators[0], standard.newest_opset())
-    if own is None or node.domain not in STANDARD or array.dtype not in _COMPUTED:
+    own = standard.schema(operator, standard.newest_opset())
+    if own is None or domain not in STANDARD or array.dtype not in _COMPUTED:
         return array
     kinds = [own.inputs[min(i, len(own.inputs) - 1)].type_str for i in range(len(operands))]
     for kind, other in zip(kinds, operands, strict=True):

@@ -135,11 +135,6 @@ def test_what_is_wrong_with_a_pattern_and_where(text: str, message: str) -> None
         ("y = A (_)", "r.yaml:10:12: `_` is not for replacements\n  mend: Name the value."),
         ("y = A (x~)", "r.yaml:10:12: `~` is not for replacements\n  mend: Write `x`."),
         (
-            "y = A | B (x)",
-            "r.yaml:10:13: `A | B` is not for replacements\n"
-            "  mend: Write two rules, one an operator.",
-        ),
-        (
             "y, _ = A (x)",
             "r.yaml:10:8: `_` is not for replacements\n"
             "  mend: Leave the place empty: `y, , z = ...`.",

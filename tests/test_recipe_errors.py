@@ -253,6 +253,16 @@ BOTH = "y, z = Split <axis = @k, *more> (x)"
             "8:14: `xs` is the rest of the inputs\n  mend: Write `*xs`.",
         ),
         (
+            {"replace": "y = Sin | Cos (x)"},
+            "8:14: `Sin | Cos` are the operators of no node of the match\n"
+            "  mend: Write what one node of `match` may be, to carry over what it is; else two rules.",
+        ),
+        (
+            {"match": "t = Sin | Cos (x)\ny = Cos | Sin (t)", "replace": "y = Sin | Cos (x)"},
+            "10:14: `Sin | Cos` are the operators of more than one node of the match\n"
+            "  mend: Write what one node of `match` may be, to carry over what it is; else two rules.",
+        ),
+        (
             {"replace": "y = Max (*x)"},
             "8:14: `*x` is no rest of the match's inputs\n  mend: Write `x`.",
         ),

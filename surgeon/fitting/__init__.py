@@ -193,7 +193,13 @@ def _for_operators(rule: Rule, operators: Set[str]) -> Rule:
     """A rule that begins at some of its operators alone."""
     *others, root = rule.match.nodes
     kept = tuple(operator for operator in root.operators if operator in operators)
-    return rule._replace(match=Pattern((*others, root._replace(operators=kept))))
+    replace = rule.replace
+    if isinstance(replace, Pattern):  # what carries over which it is
+        alike = Pattern((root,)).of_operators
+        nodes = (n._replace(operators=kept) if alike(n) else n for n in replace.nodes)
+        replace = Pattern(tuple(nodes))
+    match = Pattern((*others, root._replace(operators=kept)))
+    return rule._replace(match=match, replace=replace)
 
 
 @cache

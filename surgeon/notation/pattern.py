@@ -130,6 +130,11 @@ class Pattern(NamedTuple):
         """Every name that a node produces, in order."""
         return tuple(n for node in self.nodes for n in node.outputs if n not in ("", "_"))
 
+    def of_operators(self, node: NodePattern) -> list[NodePattern]:
+        """The nodes that may be what another one may be."""
+        asked = node.domain, {*node.operators}
+        return [each for each in self.nodes if (each.domain, {*each.operators}) == asked]
+
     def producer(self, name: str) -> NodePattern | None:
         """The node that produces a name; None for an input of the pattern."""
         if name in ("", "_"):

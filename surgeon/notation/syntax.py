@@ -199,9 +199,6 @@ class _Builder:
                 domain = own
             else:
                 where = self._at(tree.children[0])
-                if self._replacement:
-                    mend = "Write two rules, one an operator."
-                    raise self._error(where, "`A | B` is not for replacements", mend)
                 if spaces and own != domain:
                     what = f"`{operator}` is not of the domain of `{names[0]}`"
                     raise self._error(where, what, "Write two rules, one a domain.")

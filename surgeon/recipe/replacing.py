@@ -49,6 +49,7 @@ def check_replacement(match: Pattern, replace: Pattern, lets: frozenset[str]) ->
                 mend=f"Write `{name} = ...`: it takes the place of the match's output.",
             )
     for node in replace.nodes:
+        _check_alternatives(node, match)
         for name in node.outputs:
             if name and name not in outputs and (name in names_bound(match) or name in lets):
                 raise RecipeError(
@@ -60,6 +61,26 @@ def check_replacement(match: Pattern, replace: Pattern, lets: frozenset[str]) ->
             _check_input(argument, node, match, produced, lets)
         _check_captures(node, match, lets)
     _check_all_used(replace, outputs)
+
+
+def _check_alternatives(node: NodePattern, match: Pattern) -> None:
+    if len(node.operators) == 1:
+        return
+    alike = match.of_operators(node)
+    if len(alike) != 1:
+        written = " | ".join(node.operators)
+        many = "no node" if not alike else "more than one node"
+        raise RecipeError(
+            f"`{written}` are the operators of {many} of the match",
+            where=node.location,
+            mend="Write what one node of `match` may be, to carry over what it is; else two rules.",
+        )
+    if not any(name not in ("", "_") for name in alike[0].outputs):
+        raise RecipeError(
+            "no output of the node of these operators has a name",
+            where=alike[0].location,
+            mend="Name one, so that the node can be asked what it is.",
+        )
 
 
 def _check_input(
