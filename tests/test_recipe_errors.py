@@ -255,12 +255,14 @@ BOTH = "y, z = Split <axis = @k, *more> (x)"
         (
             {"replace": "y = Sin | Cos (x)"},
             "8:14: `Sin | Cos` are the operators of no node of the match\n"
-            "  mend: Write what one node of `match` may be, to carry over what it is; else two rules.",
+            "  mend: Write what one node of `match` may be, to carry over what it is; else two "
+            "rules.",
         ),
         (
             {"match": "t = Sin | Cos (x)\ny = Cos | Sin (t)", "replace": "y = Sin | Cos (x)"},
             "10:14: `Sin | Cos` are the operators of more than one node of the match\n"
-            "  mend: Write what one node of `match` may be, to carry over what it is; else two rules.",
+            "  mend: Write what one node of `match` may be, to carry over what it is; else two "
+            "rules.",
         ),
         (
             {"replace": "y = Max (*x)"},
