@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from surgeon.document import read_text, suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.extension import Extension
-from surgeon.files import is_file
+from surgeon.reading import is_file
 from surgeon.recipe.fewer import chosen_from, kept_from
 from surgeon.recipe.inverses import check_inverses
 from surgeon.recipe.rules import (

@@ -9,10 +9,10 @@ from surgeon.choices import check_metadata
 from surgeon.document import Value, parse
 from surgeon.errors import Location, RecipeError
 from surgeon.extension import BEHIND, IN_FRONT, Extension, parse_extension
-from surgeon.files import is_file
 from surgeon.meanings import name_of, parse_function
 from surgeon.nested import every_node
 from surgeon.notation.operators import check_operator
+from surgeon.reading import is_file
 from surgeon.recipe.calls import Declared, check_calls, declared
 from surgeon.recipe.models import HeaderModel, JoinedModel, RecipeModel, RuleModel, StepModel
 from surgeon.recipe.reading import Known, read_rule
