@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from surgeon.errors import Location, RecipeError
+from surgeon.reading import open_file
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 40
@@ -176,7 +177,7 @@ def read_text(path: Path) -> str:
             raise RecipeError("it is a folder", where=str(path), mend="Name a YAML file in it.")
         if path.exists() and not path.is_file():
             raise RecipeError("it is no regular file", where=str(path), mend="Name a YAML file.")
-        with path.open("rb") as stream:
+        with open_file(path) as stream:
             data = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise RecipeError(
@@ -184,7 +185,9 @@ def read_text(path: Path) -> str:
         ) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
         raise RecipeError(
-            f"it cannot be read: {error}", where=str(path), mend="Check the path and permissions."
+            f"it cannot be read: {getattr(error, 'strerror', None) or error}",
+            where=str(path),
+            mend="Check the path and permissions.",
         ) from None
     if len(data) > MAX_BYTES:
         _refuse_size(str(path))

@@ -91,6 +91,8 @@ def _joined(proto: onnx.ModelProto, extension: Extension, recipe: Recipe) -> Cha
     """
     joining = _Joining(proto, extension)
     contract = CONTRACT.format(what=joining.join())
+    if extension.file:
+        contract += f", by the file `{extension.file}` beside the recipe"
     operators = tuple(node.op_type for node in joining.own.node)
     place, where = extension.place, str(extension.location)
     return Change(

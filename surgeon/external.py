@@ -11,9 +11,10 @@ import numpy.typing as npt
 import onnx
 
 from surgeon.errors import ModelError, OutputError, RecipeError, SurgeonError
-from surgeon.files import bring, external_path, foresee_bring
+from surgeon.files import bring, foresee_bring
 from surgeon.nested import every_body
 from surgeon.packing import foresee_pack, is_portable, pack
+from surgeon.reading import external_path, open_inside
 from surgeon.stored import bytes_of
 
 KEEP, COPY, INLINE, PACK = WAYS = ("keep", "copy", "inline", "pack")
@@ -145,7 +146,7 @@ class Carrier:
                 continue
             if self.dry:
                 foresee_bring(inside, to)
-            elif bring(inside, to):
+            elif bring(inside, to, inside=self.source):
                 self._brought.append(to)
         if self.edits:
             for tensor in found:
@@ -366,7 +367,7 @@ def raw_values(tensor: onnx.TensorProto, folder: Path) -> bytes:
     told = {each.key: each.value for each in tensor.external_data}
     size = bytes_of(tensor)
     try:
-        with external_path(told.get("location", ""), folder).open("rb") as file:
+        with open_inside(external_path(told.get("location", ""), folder), folder) as file:
             file.seek(int(told.get("offset") or 0))
             found = file.read(size)
         why = "" if len(found) == size else "the file is too short"

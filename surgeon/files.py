@@ -12,9 +12,11 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
+from typing import BinaryIO
 
-from surgeon.errors import ModelError, OutputError
+from surgeon.errors import OutputError
+from surgeon.reading import is_file, open_file, open_inside
 
 
 def write_whole(path: Path, *pieces: bytes) -> None:
@@ -186,7 +188,7 @@ def _said_of(path: Path) -> Iterator[None]:
         raise cannot_write(path, error) from None
 
 
-def bring(source: Path, target: Path, *, link: bool = False) -> bool:
+def bring(source: Path, target: Path, *, link: bool = False, inside: Path | None = None) -> bool:
     """Put the content of a file at another place, whole or not at all; whether it was not there.
 
     The file system shares the blocks where it can, else both names are given the one file where
@@ -196,8 +198,10 @@ def bring(source: Path, target: Path, *, link: bool = False) -> bool:
         source: A regular file.
         target: Where to; its folder is made.
         link: Whether both may be one file (a hard link).
+        inside: The folder that it is to be in, of a data file.
 
     Raises:
+        ModelError: A data file cannot be read, or is not in its folder any more.
         OutputError: A file of another content is there, or it cannot be written.
     """
     beside = target.with_name(f".{target.name[:40]}.{uuid.uuid4().hex}")
@@ -206,9 +210,9 @@ def bring(source: Path, target: Path, *, link: bool = False) -> bool:
         target.parent.mkdir(parents=True, exist_ok=True)
         if _is_there(source, target, link=link):
             return False
-        if not (_share_blocks(source, beside) or (link and _hard_link(source, beside))):
-            shutil.copyfile(source, beside)
-            _settle(beside)
+        if not (link and _hard_link(source, beside)):
+            with open_file(source) if inside is None else open_inside(source, inside) as old:
+                _copy(old, beside)
         if os.path.lexists(target) or not _take(beside, target):
             if _is_there(source, target, link=link):  # since just now
                 return False
@@ -251,16 +255,23 @@ def _is_there(source: Path, target: Path, *, link: bool = False) -> bool:
     )
 
 
-def _share_blocks(source: Path, target: Path) -> bool:
-    """A copy that costs nothing, where the file system has them (btrfs, XFS)."""
+def _copy(old: BinaryIO, target: Path) -> None:
+    """A copy; one that costs nothing, where the file system has them (btrfs, XFS)."""
+    with target.open("xb") as new:
+        if not _share_blocks(old, new):
+            shutil.copyfileobj(old, new, 1 << 20)
+        new.flush()
+        os.fsync(new.fileno())
+
+
+def _share_blocks(old: BinaryIO, new: BinaryIO) -> bool:
     if sys.platform != "linux":
         return False
     import fcntl
 
-    with source.open("rb") as old, target.open("xb") as new, contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):
         fcntl.ioctl(new.fileno(), 0x40049409, old.fileno())  # FICLONE
         return True
-    target.unlink()
     return False
 
 
@@ -269,11 +280,6 @@ def _hard_link(source: Path, target: Path) -> bool:
         os.link(source, target)
         return True
     return False
-
-
-def _settle(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
 
 
 def backup_of(path: Path) -> Path:
@@ -314,14 +320,6 @@ def backed_up(path: Path) -> Iterator[Path]:
         raise
 
 
-def is_file(path: Path) -> bool:
-    """Whether a regular file is there; none is under a name that no file can have."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
 def is_stream(path: Path) -> bool:
     """Whether a name is one of the system's for what a process has open, or for a device.
 
@@ -338,42 +336,6 @@ def streamed(where: str, what: str = "output") -> OutputError:
         where=where,
         mend="Name a file: surgeon puts a whole one in its place, or none.",
     )
-
-
-def is_inside(name: str) -> bool:
-    """Whether a relative name stays in its folder, on every system."""
-    pure = (PurePosixPath(name), PureWindowsPath(name))
-    return bool(name) and not any(p.is_absolute() or ".." in p.parts or p.drive for p in pure)
-
-
-def external_path(location: str, folder: Path) -> Path:
-    """Where a data file lies.
-
-    Raises:
-        ModelError: It is not a regular file inside the folder.
-    """
-    mend = "Put the data file into the model's folder, and name it by its path from there."
-    where = os.path.abspath(folder)
-    if not is_inside(location):
-        raise ModelError(
-            f"external data `{location[:200]}` lies outside the model's folder",
-            where=where,
-            mend=mend,
-        )
-    path = folder / location
-    if not is_file(path):
-        raise ModelError(
-            f"external data file `{location[:200]}` is missing",
-            where=where,
-            mend=f"Put `{location[:200]}` there: it holds weights of the model.",
-        )
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise ModelError(
-            f"external data `{location[:200]}` is a link out of the model's folder",
-            where=where,
-            mend=mend,
-        )
-    return path
 
 
 def _keep_mode(beside: Path, path: Path) -> None:

@@ -15,7 +15,6 @@ from surgeon.deciding import deciding
 from surgeon.declared import size_of
 from surgeon.errors import ModelError
 from surgeon.external import external_tensors
-from surgeon.files import external_path
 from surgeon.helpful import helpful, recipes_for
 from surgeon.importer import types_given
 from surgeon.misexported import misexported
@@ -25,6 +24,7 @@ from surgeon.nested import bodies
 from surgeon.numerals import natural
 from surgeon.oddities import Oddities, oddities
 from surgeon.provenance import recipes_of
+from surgeon.reading import bytes_in, external_path
 from surgeon.soundness import see_texts
 from surgeon.spelling import operator_name, spelling
 from surgeon.standard import STANDARD
@@ -378,8 +378,9 @@ def _external(model: Model) -> Iterator[ExternalFile]:
         ends.setdefault(told.get("location", ""), []).append(end)
     for location, each in ends.items():
         try:
-            length = external_path(location, model.folder or Path()).stat().st_size
-        except (ModelError, OSError):
+            folder = model.folder or Path()
+            length = bytes_in(external_path(location, folder), folder)
+        except ModelError:
             length = None
         yield ExternalFile(location, len(each), length, max(each))
 

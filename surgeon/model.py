@@ -38,6 +38,7 @@ from surgeon.files import foresee, write_whole
 from surgeon.importer import import_graph
 from surgeon.links import bodies
 from surgeon.producer import release_of
+from surgeon.reading import open_file
 from surgeon.sealing import seal
 from surgeon.soundness import Sound, check
 from surgeon.standard import opset_of
@@ -127,9 +128,9 @@ class Model:
                 raise ModelError(
                     "it is no regular file", where=str(path), mend="Name the .onnx file."
                 )
-            if path.is_file():
-                check_size(path.stat().st_size, path)
-            data = path.read_bytes()
+            with open_file(path) as file:
+                check_size(os.fstat(file.fileno()).st_size, path)
+                data = file.read()
         except FileNotFoundError:
             raise ModelError("no such file", where=str(path), mend="Check the path.") from None
         except IsADirectoryError:

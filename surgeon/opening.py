@@ -12,9 +12,9 @@ from surgeon.authoring import recipe_of
 from surgeon.document import suggest
 from surgeon.errors import ModelError, RecipeError, SurgeonError, few
 from surgeon.external import external_tensors, locations
-from surgeon.files import external_path
 from surgeon.model import Model
 from surgeon.nested import every_node
+from surgeon.reading import external_path
 from surgeon.recipe import FreeBatchStep, FreeSizesStep, Recipe, Rule
 from surgeon.recipe.fewer import left_out, names_of
 from surgeon.soundness.apart import (

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from onnx import TensorProto
 
 from surgeon.errors import ModelError
-from surgeon.files import external_path, foresee_by_content, is_inside, write_by_content
+from surgeon.files import foresee_by_content, write_by_content
+from surgeon.reading import bytes_in, external_path, is_inside, open_inside
 from surgeon.stored import bytes_of
 
 _ALIGNMENT = 4096  # bytes: so that a runtime can map the tensors
@@ -27,6 +28,7 @@ class _Source(NamedTuple):
     """Values that lie in a file."""
 
     path: Path
+    folder: Path
     offset: int
     size: int
 
@@ -101,7 +103,7 @@ def _pieces(
                 places.append((begun[source], source.size))
                 continue
             read[source.path] += source.size
-            length = source.path.stat().st_size
+            length = bytes_in(source.path, source.folder)
             if source.offset + source.size > length:
                 raise _unread(source, tensor.name, "the file is too short")
             if read[source.path] > length:  # else a small model makes any size
@@ -125,13 +127,13 @@ def _pieces(
 def _source_of(tensor: TensorProto, folder: Path) -> _Source:
     told = {each.key: each.value for each in tensor.external_data}
     path = external_path(told.get("location", ""), folder)
-    return _Source(path, int(told.get("offset") or 0), bytes_of(tensor))
+    return _Source(path, folder, int(told.get("offset") or 0), bytes_of(tensor))
 
 
 def _read(source: _Source, name: str) -> Iterator[bytes]:
     left = source.size
     try:
-        with source.path.open("rb") as file:
+        with open_inside(source.path, source.folder) as file:
             file.seek(source.offset)
             while left and (piece := file.read(min(left, _PIECE))):
                 left -= len(piece)

@@ -18,8 +18,8 @@ import onnx
 
 from surgeon.errors import ModelError, SurgeonError, UnsealedError, few
 from surgeon.external import external_tensors, locations
-from surgeon.files import external_path
 from surgeon.provenance import KEY, history
+from surgeon.reading import external_path, open_file
 from surgeon.wire import copy_field
 from surgeon.writer import set_property
 
@@ -165,7 +165,7 @@ def _made_of(runs: Sequence[Mapping[str, Any]], source: Path) -> int | None:
 def sha256_of(path: Path) -> str:
     """That of a file's bytes."""
     made = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while piece := file.read(_PIECE):
             made.update(piece)
     return made.hexdigest()

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx
 
 from surgeon.errors import ModelError
-from surgeon.files import external_path
+from surgeon.external import values_of
 
 Array = npt.NDArray[Any]
 
@@ -22,10 +22,7 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None) -> Array:
         ModelError: The data is missing, outside the folder, or too short.
     """
     try:
-        if tensor.data_location == tensor.EXTERNAL and folder is not None:
-            places = [e.value for e in tensor.external_data if e.key == "location"]
-            external_path(places[-1] if places else "", folder)
-        return onnx.numpy_helper.to_array(tensor, base_dir=str(folder or ""))
+        return values_of(tensor, folder)
     except Exception as error:  # onnx raises anything from KeyError to its own ValidationError
         why = error.what if isinstance(error, ModelError) else error
         raise ModelError(

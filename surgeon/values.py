@@ -13,6 +13,8 @@ from surgeon.declared import is_sequence, tensor_of
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
 from surgeon.model import Model
+from surgeon.reading import open_file
+from surgeon.wire import LARGEST
 
 _TRUTHS = {"true": True, "false": False}
 _SHOWN = 8  # numbers that a report repeats
@@ -137,13 +139,20 @@ def _read(name: str, given: Any) -> Any:
     if not isinstance(given, str):
         return given
     if given.endswith(".npy"):
-        try:
-            return np.load(given, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise _refused(name, f"it cannot be read: {error}", "Name an .npy file.") from None
+        return _loaded(name, given)
     parts = [part.strip() for part in given.strip().strip("[]()").split(",")]
     numbers = [_number(name, part) for part in parts]
     return numbers[0] if len(numbers) == 1 and not given.strip().startswith("[") else numbers
+
+
+def _loaded(name: str, path: str) -> Any:
+    """What an .npy file holds."""
+    try:
+        with open_file(path, LARGEST) as file:
+            return np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError) as error:
+        why = getattr(error, "strerror", None) or str(error) or "there is no memory for it"
+        raise _refused(name, f"it cannot be read: {why}", "Name an .npy file.") from None
 
 
 def _number(name: str, text: str) -> bool | int | float:

@@ -11,7 +11,8 @@ import pytest
 
 from surgeon import files
 from surgeon.errors import ModelError, OutputError
-from surgeon.files import external_path, write_whole
+from surgeon.files import write_whole
+from surgeon.reading import external_path
 
 POSIX = os.name != "nt"
 

@@ -1,5 +1,6 @@
 """Another ONNX file in front of a model or behind it: how they meet, and what is refused."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +75,10 @@ def test_the_other_file_is_brought_to_the_opset_and_what_both_have_is_told_apart
     best, place = of(made, x=FEED, top=np.array([2]))
     assert np.allclose(best, -np.sort(-scores, axis=1)[:, :2])
     assert np.array_equal(place[1], np.argsort(-scores[1])[:2])
-    assert "and input `top`" in (result.report.changes[0].contract or "")
+    contract = result.report.changes[0].contract or ""
+    assert "and input `top`" in contract
+    assert contract.endswith(", by the file `other.onnx` beside the recipe")
+    assert contract in made.metadata_props[0].value  # of the log
     onnx.checker.check_model(made, full_check=True)
 
 
@@ -191,6 +195,8 @@ NEWER = """
 f (float[b, k] y) => (bool[b, k] z) { z = IsInf (y) }"""
 WRONG = {
     "no such file": ("{file: missing.onnx}", "", "there is no file `", "from the folder of the"),
+    "a path up": ("{file: ../other.onnx}", "", "`../other.onnx` lies outside the folder", "beside"),
+    "a whole path": ("{file: /other.onnx}", "", "`/other.onnx` lies outside the folder", "beside"),
     "neither": ("{meets: {a: b}}", "", "`behind` has no `file`", "Name an ONNX file"),
     "both": ("{file: other.onnx, text: x}", NEWER, "has both `file` and `text`", "Leave one"),
     "a name alone": ("other.onnx", "", "this is no graph of ONNX", "`behind: {file: other.onnx}`"),
@@ -281,3 +287,12 @@ def test_two_files_side_by_side(tmp_path: Path) -> None:
         surgeon.apply(model, shared)
     with pytest.raises(surgeon.RecipeError, match="one has to meet one"):
         surgeon.apply(model, recipe(tmp_path, "{file: other.onnx, brings: [best, i]}", "in-front"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links want rights there")
+def test_a_link_out_of_the_folder_of_the_recipe_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "recipes").mkdir()
+    saved(tmp_path, NEWER)
+    (tmp_path / "recipes/other.onnx").symlink_to("../other.onnx")
+    with pytest.raises(surgeon.RecipeError, match=r"`other\.onnx` lies outside the folder"):
+        surgeon.apply(parser.parse_model(NET), recipe(tmp_path / "recipes", "{file: other.onnx}"))

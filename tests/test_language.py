@@ -1,6 +1,7 @@
 """What is said of the language of recipes is so: tables, examples, the pages, the skeleton."""
 
 import json
+import os
 import re
 from pathlib import Path
 from textwrap import indent
@@ -18,7 +19,7 @@ from surgeon.cases.models import CaseModel, FileModel, FillingModel, RefusalMode
 from surgeon.cases.reading import read_cases
 from surgeon.cases.running import problems_of
 from surgeon.document import read
-from surgeon.errors import Location
+from surgeon.errors import Location, RecipeError
 from surgeon.expressions import Expression, Unknown
 from surgeon.expressions.properties import PROPERTIES
 from surgeon.functions import FUNCTIONS
@@ -179,3 +180,23 @@ def test_the_page_names_every_key_and_step() -> None:
     for words in language.keys().values():
         for word in words:
             assert f"`{word.name}" in PAGE or f"{word.name}:" in PAGE, word.name
+
+
+@pytest.mark.parametrize("name", ["token", "../token.yaml", "link.yaml"])
+def test_what_is_used_and_is_no_recipe_is_not_quoted(tmp_path: Path, name: str) -> None:
+    """A recipe may be a stranger's, and name any file of whoever reads it."""
+    folder = tmp_path / "recipes"
+    folder.mkdir()
+    for token in (folder / "token", tmp_path / "token.yaml"):
+        token.write_text("key: secret\n")
+    if name == "link.yaml":
+        if os.name == "nt":
+            pytest.skip("links want rights there")
+        (folder / name).symlink_to("token")
+    outer = folder / "outer.yaml"
+    outer.write_text(f"surgeon: 1\nname: outer\nsteps:\n  - use: ./{name}\n")
+    with pytest.raises(RecipeError) as raised:
+        Recipe.load(str(outer))
+    assert raised.value.what.endswith("` is no recipe")
+    assert "key" not in str(raised.value).replace("token", "")
+    assert "secret" not in str(raised.value)

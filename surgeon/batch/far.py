@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from surgeon.errors import ModelError, OutputError, SurgeonError
-from surgeon.files import external_path, is_inside
+from surgeon.reading import external_path, is_inside
 
 Stamp = tuple[int, int | str]  # size, and what changes with the content: a time (ns) or a mark
 

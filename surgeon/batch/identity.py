@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from surgeon.batch.far import Stamp
-from surgeon.files import external_path
+from surgeon.reading import external_path, open_file
 from surgeon.wire import check_size
 
 _CHUNK = 1 << 20
@@ -58,7 +58,7 @@ def identify(path: Path, list_data: Callable[[Path], Sequence[str]]) -> Identity
     there = path.stat()
     check_size(there.st_size, path)
     digest, seen, tail = hashlib.sha256(), False, b""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
             seen = seen or _WORD in tail + chunk

@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 
 from surgeon.batch.far import FarFolder, Stamp, is_far
 from surgeon.errors import OutputError
-from surgeon.files import bring, external_path, write_whole
+from surgeon.files import bring, write_whole
+from surgeon.reading import external_path
 
 
 class Folder:
@@ -88,7 +89,7 @@ class Folder:
                 to = _inside(self.path, (PurePosixPath(name).parent / location).as_posix())
                 if not _same(data, to):
                     beside = staging / uuid.uuid4().hex
-                    bring(data, beside)
+                    bring(data, beside, inside=folder)
                     os.replace(beside, to)
             if not moved:
                 copy = staging / uuid.uuid4().hex

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 from surgeon.batch.far import Far, Stamp, is_far, near, open_far, said, stamp_of
 from surgeon.errors import ModelError, SurgeonError, few
-from surgeon.files import is_inside
+from surgeon.reading import is_inside, open_file
 
 SUFFIX = ".onnx"
+LONGEST = 1 << 26  # bytes of a list of models
 LISTS = (".txt", ".lst", ".list")  # of models, where no look tells a file from a folder
 
 AnyPath = TypeVar("AnyPath", Path, PurePosixPath)
@@ -187,7 +188,8 @@ def _fixed_part(pattern: AnyPath) -> AnyPath:
 
 def _listed(path: Path) -> list[Path]:
     try:
-        lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        with open_file(path, LONGEST) as file:
+            lines = file.read().decode("utf-8", "surrogateescape").splitlines()
     except OSError as error:
         raise ModelError(
             f"cannot be read: {error.strerror or error}",

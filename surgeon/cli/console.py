@@ -279,7 +279,7 @@ def _open_log(path: Path) -> Iterator[TextIO]:
                 where=str(path),
                 mend="Choose another file for the log.",
             )
-        log = path.open("w", encoding="utf-8", errors="backslashreplace", buffering=1)
+        log = open(path, "w", 1, "utf-8", "backslashreplace", opener=_opened)  # noqa: SIM115
     except OSError as error:
         raise OutputError(
             f"the log cannot be written: {error.strerror or error}",
@@ -290,6 +290,15 @@ def _open_log(path: Path) -> Iterator[TextIO]:
         log.write(f"surgeon {version()}, Python {platform.python_version()}, {sys.platform}\n")
         log.write(f"arguments: {sys.argv[1:]!r}\n")
         yield log
+
+
+def _opened(path: str, flags: int) -> int:
+    """Open a log: of a pipe that nobody reads at once an error, and no waiting for a reader."""
+    if not hasattr(os, "O_NONBLOCK"):
+        return os.open(path, flags, 0o666)
+    handle = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    os.set_blocking(handle, True)
+    return handle
 
 
 def _is_log(path: Path) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from surgeon.cli.console import UsageError
 from surgeon.errors import OutputError
-from surgeon.files import is_file, is_stream, streamed
+from surgeon.files import is_stream, streamed
+from surgeon.reading import is_file
 
 REPORTS = (".json", ".html", ".txt")
 RECIPES = (".yaml", ".yml")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections import ChainMap
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 from surgeon.document import read_text, suggest
 from surgeon.errors import Location, RecipeError
 from surgeon.extension import Extension
-from surgeon.files import is_file
+from surgeon.reading import is_file, open_file
 from surgeon.recipe.fewer import chosen_from, kept_from
 from surgeon.recipe.inverses import check_inverses
 from surgeon.recipe.rules import (
@@ -42,6 +43,7 @@ from surgeon.recipe.rules import (
 )
 from surgeon.recipe.shelf import shelved
 from surgeon.recipe.written import Use, Written
+from surgeon.wire import LARGEST
 
 __all__ = [
     "FOR_TARGET",
@@ -247,9 +249,22 @@ class _Loader:
             mend = suggest(name, self.shelf, words) if self.shelf else "Name a YAML file."
         raise RecipeError(f"there is no recipe `{name}`", where=where, mend=mend)
 
-    def file(self, path: Path, key: str) -> Recipe:
-        """The recipe in a file."""
+    def file(self, path: Path, key: str, by: Location | None = None) -> Recipe:
+        """The recipe in a file.
+
+        Args:
+            path: The file.
+            key: What it is known by.
+            by: Where another recipe uses it: that may be a stranger's, and name any file. Of one
+                that is no recipe nothing is said, since what is wrong would be quoted.
+        """
         text = read_text(path)
+        if by is not None and not _BEGIN.search(text):
+            raise RecipeError(
+                f"`{path}` is no recipe",
+                where=by,
+                mend="A recipe has a line `surgeon: 1`.",
+            )
         self.texts.append(_Text(path, key, text))
         return self.recipe(text, str(path), key)
 
@@ -274,7 +289,8 @@ class _Loader:
                 check_inverses(step.rules)
         for extension in written.extensions:
             if extension.file:
-                self.digest.update(extension.path.read_bytes())
+                with open_file(extension.path, LARGEST) as held:
+                    self.digest.update(held.read())
         self.reading.pop()
         return Recipe(
             name=written.name,
@@ -339,13 +355,19 @@ class _Loader:
         path = self.find(name, Path(file).parent if file != "<text>" else Path(), where)
         if not os.path.isfile(path):  # which takes any text for a path, as `Path.is_file` does not
             raise RecipeError(f"there is no file `{path}`", where=where, mend="Check the path.")
+        if not all(each.suffix in (".yaml", ".yml") for each in (path, path.resolve())):
+            raise RecipeError(
+                f"`{path}` is no recipe",
+                where=where,
+                mend="A recipe is used by its name, or by the path of a .yaml file.",
+            )
         key = _key(path)
         if key in self.reading:
             raise RecipeError(
                 f"`{name}` uses itself, by way of this", where=where, mend="Take this step out."
             )
         if key not in self.read:
-            self.read[key] = self.file(path, key)
+            self.read[key] = self.file(path, key, where)
         return self.read[key]
 
 
@@ -362,6 +384,7 @@ def _shelved(stem: str, text: str, file: str) -> Written | None:
     return _thawed[key]
 
 
+_BEGIN = re.compile(r"^[ {\"']*surgeon[\"']?[ \t]*:", re.MULTILINE)
 _thawed: dict[tuple[str, str, str], Written] = {}
 _MOST_THAWED = 256
 

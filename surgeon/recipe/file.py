@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from surgeon.choices import check_metadata
 from surgeon.document import Value, parse
 from surgeon.errors import Location, RecipeError
 from surgeon.extension import BEHIND, IN_FRONT, Extension, parse_extension
-from surgeon.files import is_file
 from surgeon.meanings import name_of, parse_function
 from surgeon.nested import every_node
 from surgeon.notation.operators import check_operator
+from surgeon.reading import is_file, is_inside
 from surgeon.recipe.calls import Declared, check_calls, declared
 from surgeon.recipe.models import HeaderModel, JoinedModel, RecipeModel, RuleModel, StepModel
 from surgeon.recipe.reading import Known, read_rule
@@ -277,13 +278,32 @@ def _joined(said: JoinedModel, place: str, value: Value) -> Extension:
         tuple(said.meets.items()),
         tuple(said.brings),
     )
-    if extension.file and not is_file(extension.path):
+    if extension.file:
+        _see_beside(extension)
+    return extension
+
+
+def _see_beside(extension: Extension) -> None:
+    """See that a file is there, and lies where the recipe does: it becomes a part of the result.
+
+    Raises:
+        RecipeError: It is not, or lies elsewhere.
+    """
+    folder = Path(extension.location.file).parent
+    is_beside = is_inside(extension.file)
+    if is_beside and not is_file(extension.path):
         raise RecipeError(
             f"there is no file `{extension.path}`",
             where=extension.location,
             mend="Its path is from the folder of the recipe.",
         )
-    return extension
+    if not is_beside or not extension.path.resolve().is_relative_to(folder.resolve()):
+        raise RecipeError(
+            f"`{extension.file[:200]}` lies outside the folder of the recipe",
+            where=extension.location,
+            mend="Put it beside the recipe, and name it by its path from there: no recipe reads "
+            "other files than its own.",
+        )
 
 
 def _check_same_shape(model: RecipeModel, root: Value, custom: Collection[str]) -> None:

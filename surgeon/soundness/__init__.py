@@ -19,7 +19,7 @@ import onnx
 from onnx import AttributeProto
 
 from surgeon.errors import ModelError
-from surgeon.files import external_path
+from surgeon.reading import external_path
 from surgeon.soundness.apart import outputs_to_copy, repeated
 from surgeon.soundness.control import check_bodies
 from surgeon.soundness.scopes import Node, Scope

@@ -9,8 +9,8 @@ import onnx
 from onnx import TensorProto
 
 from surgeon.errors import ModelError
-from surgeon.files import external_path
 from surgeon.numerals import natural
+from surgeon.reading import bytes_in, external_path
 from surgeon.stored import BITS, kind_of
 
 _SHOWN = 120  # characters of a stranger's name in an error
@@ -85,7 +85,7 @@ def _check_external(tensor: onnx.TensorProto, name: str, size: int, folder: Path
         if "is missing" in error.what:  # whoever needs the values says so
             return
         raise
-    if numbers["offset"] + size > path.stat().st_size:
+    if numbers["offset"] + size > bytes_in(path, folder):
         raise Broken(
             f"{name} lies beyond the end of `{path.name[:_SHOWN]}`: {size} bytes from "
             f"{numbers['offset']} on"

@@ -14,6 +14,7 @@ import onnx
 from surgeon.document import nearest
 from surgeon.errors import RecipeError, few
 from surgeon.numerals import natural
+from surgeon.reading import open_file
 from surgeon.verify.limits import Input
 from surgeon.verify.recording import as_declared
 
@@ -143,13 +144,14 @@ def _numbered(folder: Path) -> tuple[int, str]:
 def _read(path: Path, order: Sequence[str], dtypes: Mapping[str, np.dtype[Any]]) -> DataSet:
     try:
         if path.is_file():
-            with np.load(path, allow_pickle=False) as arrays:
+            with open_file(path) as file, np.load(file, allow_pickle=False) as arrays:
                 kept = {key.removeprefix("in."): arrays[key] for key in arrays.files}
             return DataSet(path.name, {k: as_declared(a, dtypes.get(k)) for k, a in kept.items()})
         feeds = {}
-        for file in path.iterdir():
-            if (match := _ORDER.match(file.name)) and int(match[1]) < len(order):
-                tensor = onnx.TensorProto.FromString(file.read_bytes())
+        for each in path.iterdir():
+            if (match := _ORDER.match(each.name)) and int(match[1]) < len(order):
+                with open_file(each) as held:
+                    tensor = onnx.TensorProto.FromString(held.read())
                 feeds[tensor.name or order[int(match[1])]] = onnx.numpy_helper.to_array(tensor)
         return DataSet(path.name, feeds)
     except Exception as error:  # numpy, zipfile and protobuf each raise their own

@@ -16,6 +16,7 @@ import onnx
 from surgeon.errors import RecipeError, SurgeonError, TimeUp
 from surgeon.isolation import open_session, unknown_operators
 from surgeon.nested import with_stated_loops
+from surgeon.reading import open_file
 from surgeon.reference import NoWitness, open_reference
 from surgeon.reference.early import stops, with_sizes_together
 from surgeon.runtime import NotRunnable, Runner
@@ -204,7 +205,7 @@ def read_recorded(file: Path, model: onnx.ModelProto, inputs: Sequence[Input]) -
         RecipeError: An input is missing, or no output is there.
     """
     try:
-        with np.load(file, allow_pickle=False) as arrays:
+        with open_file(file) as held, np.load(held, allow_pickle=False) as arrays:
             found = {key: arrays[key] for key in arrays.files}
     except (OSError, ValueError) as error:
         raise RecipeError(

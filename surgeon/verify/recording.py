@@ -14,6 +14,7 @@ import onnx
 
 from surgeon.errors import OutputError, RecipeError, VerifyError
 from surgeon.files import write_whole
+from surgeon.reading import open_file
 
 RECORD = "--record"
 
@@ -70,7 +71,7 @@ def check_record(path: Path, model: onnx.ModelProto, *, recorded: bool) -> None:
 def _is_record(path: Path) -> bool:
     """Whether a file holds a run, which another may take the place of."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with open_file(path) as file, np.load(file, allow_pickle=False) as arrays:
             return all(name.startswith(("in.", "out.")) for name in arrays.files)
     except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile):
         return False
