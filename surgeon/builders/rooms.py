@@ -44,6 +44,7 @@ _HELD: Mapping[str, str] = {
     "cropped": "slice_into_window",
     "directions": "directions_joined with_last_state",
     "dynamic": "stacked_convolution",
+    "each_row": "batch_of_places batch_of_rows",
     "einsum": "einsum_as_matmul einsum_in_bounds",
     "element_types": (
         "computed_in_the_wider convolved_in_one_type eye_of_booleans operand_types "
@@ -76,6 +77,7 @@ _HELD: Mapping[str, str] = {
         "transpose_before_split transposes_of_both view_before_split"
     ),
     "leading": "constant_without_leading",
+    "leaky": "leaky",
     "lengths": "shape_of_source",
     "levelled": "lines_as_planes resized_lines_as_planes volume_pool_as_planes",
     "linear": ("gemm_of_rows gemm_onto_gemm matmul_as_gemm shift_into_linear transposed_into_gemm"),
@@ -182,6 +184,7 @@ _HELD: Mapping[str, str] = {
     "turned": "turned_region",
     "turned_axes": "reduced_before_transpose",
     "turned_in_steps": "turned_in_steps",
+    "turned_sums": "transpose_behind_einsum transposes_into_einsum",
     "undilated": "conv_of_groups conv_with_zeros transposed_as_conv",
     "unfolded": "windows_put_right",
     "unquantized": (
