@@ -69,7 +69,7 @@ def batch_of_rows(draft: Draft, match: Match) -> gs.Tensor:
             _need_count(c, count, len(whole), shape[0])
             if not _is_below(c, own, shape[1]):
                 raise Refused("whether each place is in its own batch is not provable")
-            draft.premises += [count, size]
+            draft.premises += [count, size, own]
             y: gs.Tensor = c.op("GatherND", x, c.unsqueeze(own, [len(whole)]), batch_dims=1)
             return y
     raise Refused("its indices do not begin where each batch does")
