@@ -236,6 +236,22 @@ def foresee_bring(source: Path, target: Path) -> None:
             _see_folder(next(each for each in target.parents if os.path.lexists(each)))
 
 
+def see_no_link(target: Path, folder: Path) -> None:
+    """See that a data file is to lie in a model's folder, and not where a link leads.
+
+    Raises:
+        OutputError: A link is on the way: the model would be one that nothing reads.
+    """
+    with _said_of(target):
+        is_own = target.resolve().is_relative_to(folder.resolve())
+    if target.is_symlink() or not is_own:
+        raise OutputError(
+            "a link is there, and no model reads its data through one",
+            where=str(target),
+            mend="Remove it, or save the model into a folder of its own.",
+        )
+
+
 def _is_there(source: Path, target: Path, *, link: bool = False) -> bool:
     """Whether a file holds what another does, or is it.
 

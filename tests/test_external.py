@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from pathlib import Path
 
@@ -103,6 +104,24 @@ def test_another_file_of_the_datas_name_stays(double: Path, net: Path, tmp_path:
     assert "another file of that name is there" in result.output
     assert taken.read_bytes() == b"mine"
     assert names(tmp_path) == ["double.yaml", "in", "net.data"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links want rights there")
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_link_of_the_datas_name_is_no_data_of_a_model(
+    dry: tuple[str, ...], double: Path, net: Path, tmp_path: Path
+) -> None:
+    """Not one to the same content either: nothing reads a model's data through it."""
+    (tmp_path / "copy").write_bytes(net.with_suffix(".data").read_bytes())
+    (tmp_path / "out").mkdir()
+    link = tmp_path / "out/net.data"
+    for to in ("../copy", "../in/net.data"):
+        link.unlink(missing_ok=True)
+        link.symlink_to(to)
+        result = run("apply", double, net, tmp_path / "out/out.onnx", *dry)
+        assert result.exit_code == 5
+        assert "a link is there, and no model reads its data through one" in result.output
+        assert names(link.parent) == ["net.data"]
 
 
 @pytest.mark.parametrize("folder", ["in", "."])
