@@ -16,12 +16,12 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, NamedTuple
 
 from surgeon import customops
 from surgeon.errors import ForeignError, MemoryUp, TimeUp
+from surgeon.leftovers import Folder
 from surgeon.messages import receive, send
 
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # variables that say where temporary files go
@@ -47,7 +47,7 @@ class Worker:
         self._libraries: tuple[str, ...] = ()  # of custom operators, that the process has
         self._watch: _Watch | None = None
         self._noise: Any = None  # what the process printed, for the error's text
-        self._folder: TemporaryDirectory[str] | None = None  # for its temporary files
+        self._folder: Folder | None = None  # for its temporary files
 
     def call(
         self,
@@ -131,7 +131,7 @@ class Worker:
         self.close()
         self._noise = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         # a process that is ended tidies nothing up
-        self._folder = TemporaryDirectory(prefix="surgeon-", ignore_cleanup_errors=True)
+        self._folder = Folder()
         named = dict.fromkeys(_TEMPORARY, self._folder.name)
         named[customops.VARIABLE] = os.pathsep.join(libraries)
         # -P: never import from the user's folder what merely has the name of a module.
