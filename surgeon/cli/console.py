@@ -112,7 +112,9 @@ class Desk:
         from surgeon import render
 
         if self.as_json and not self._told:
-            self.data(json.dumps({"error": error.to_dict()}, indent=2))
+            self._told = True
+            self._stop()
+            print_error(error)
         self.warn(render.error(error))
 
     def note(self, line: str) -> None:
@@ -145,6 +147,12 @@ class Desk:
         spinner, self._spinner = self._spinner, None
         if spinner is not None:
             spinner.stop()
+
+
+def print_error(error: SurgeonError) -> None:
+    """Print an error for a script."""
+    with reader_may_leave():
+        sys.stdout.write(f"{json.dumps({'error': error.to_dict()}, indent=2)}\n")
 
 
 @contextlib.contextmanager
