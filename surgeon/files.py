@@ -219,6 +219,7 @@ def bring(source: Path, target: Path, *, link: bool = False, inside: Path | None
             file, beside = stack.enter_context(unfinished(target))
             with open_file(source) if inside is None else open_inside(source, inside) as old:
                 if not _share_blocks(old, file):
+                    _see_room(target, os.fstat(old.fileno()).st_size)
                     shutil.copyfileobj(old, file, 1 << 20)
             _settle(file)
             _keep_mode(beside, target)
@@ -237,7 +238,29 @@ def foresee_bring(source: Path, target: Path) -> None:
     """
     with _said_of(target):
         if not _is_there(source.resolve(), target):
-            _see_folder(next(each for each in target.parents if os.path.lexists(each)))
+            folder = next(each for each in target.parents if os.path.lexists(each))
+            _see_folder(folder)
+            if folder.stat().st_dev != source.stat().st_dev:  # else they may share the blocks
+                _see_room(folder / target.name, source.stat().st_size)
+
+
+def _see_room(target: Path, size: int) -> None:
+    """See that so many bytes find room: a data file may be larger than what a model reads of it.
+
+    Raises:
+        OutputError: They do not.
+    """
+    try:
+        there = shutil.disk_usage(target.parent)
+    except OSError:  # writing says what is wrong
+        return
+    if there.total > 0 and there.free < size:
+        raise OutputError(
+            f"there is no room: it takes {size:,} bytes, and {there.free:,} are free",
+            where=str(target),
+            mend="Free some space, or name another output; of a model's data "
+            "`--external-data pack` writes what it reads and no more.",
+        )
 
 
 def see_no_link(target: Path, folder: Path) -> None:

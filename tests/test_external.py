@@ -16,7 +16,7 @@ from command_files import refused
 from outside import saved_outside
 
 import surgeon
-from surgeon import external, fold
+from surgeon import external, files, fold
 from surgeon.errors import ModelError, OutputError
 from surgeon.messages import send
 from surgeon.model import Model
@@ -104,6 +104,23 @@ def test_another_file_of_the_datas_name_stays(double: Path, net: Path, tmp_path:
     assert "another file of that name is there" in result.output
     assert taken.read_bytes() == b"mine"
     assert names(tmp_path) == ["double.yaml", "in", "net.data"]
+
+
+def test_data_that_find_no_room_are_not_begun_with(
+    double: Path, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of which the model reads little may be of any size, with holes that take no room."""
+    size = net.with_suffix(".data").stat().st_size
+    usage = type("Usage", (), {"total": 1 << 40, "free": 10})
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(files, "_share_blocks", lambda *_: False)
+    monkeypatch.setattr(files.shutil, "copyfileobj", lambda *_: pytest.fail("it was begun with"))
+    result = run("apply", double, net, tmp_path / "out.onnx")
+    assert result.exit_code == 5
+    assert f"there is no room: it takes {size:,} bytes, and 10 are free" in result.output
+    assert names(tmp_path) == ["double.yaml", "in"]
+    out = tmp_path / "packed.onnx"
+    assert run("apply", double, net, out, "--external-data", "pack").exit_code == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links want rights there")
