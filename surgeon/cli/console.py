@@ -319,7 +319,7 @@ def _close(log: TextIO) -> None:
 
 def _opened(path: str, flags: int) -> int:
     """Open a log: of a pipe that nobody reads at once an error, and no waiting for a reader."""
-    if not hasattr(os, "O_NONBLOCK"):
+    if sys.platform == "win32":
         return os.open(path, flags, 0o666)
     handle = os.open(path, flags | os.O_NONBLOCK, 0o666)
     os.set_blocking(handle, True)
