@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import onnx
 from onnx import TensorProto
 
 from surgeon.errors import ModelError
 from surgeon.external import external_tensors, raw_values
+from surgeon.leftovers import Folder
 from surgeon.stored import bytes_of
 from surgeon.wire import copy_field
 
@@ -55,8 +55,7 @@ class _Room:
     def folder(self) -> Path:
         """The folder, without links on the way: onnxruntime follows none."""
         if not self._folder:
-            made = TemporaryDirectory(prefix="surgeon-", ignore_cleanup_errors=True)
-            self._folder = self._stack.enter_context(made)
+            self._folder = self._stack.enter_context(Folder())
         return Path(self._folder).resolve()
 
     def put(self, data: bytes) -> str:

@@ -141,8 +141,7 @@ def correct_outputs(model: Model, facts: Facts, *, ranks: bool = False) -> list[
 def correct_carried(model: Model, facts: Facts) -> list[str]:
     """Correct what bodies declare of the shapes that they are given and give, if it is not proven.
 
-    Exporters know the shapes of a Loop's first turn, and onnxruntime takes them for those of all:
-    where the condition asks for such a size, the Loop never ends.
+    Exporters state a Loop's first turn; onnxruntime takes that for all, and may never end then.
 
     Args:
         model: Its bodies are given `declared`, which the writer uses.

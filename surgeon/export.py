@@ -11,7 +11,6 @@ import importlib
 import inspect
 import os
 import re
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ import onnx
 
 from surgeon.errors import OutputError, SurgeonError
 from surgeon.files import cannot_write
+from surgeon.leftovers import Folder
 
 Array = npt.NDArray[Any]
 DynamicAxes = Mapping[str, Mapping[int, str] | Sequence[int]]
@@ -291,8 +291,10 @@ def _check_fit(
 def _beside(target: Path) -> Iterator[Path]:
     """A passing folder on the target's file system, so that handing over is renaming."""
     try:
-        with tempfile.TemporaryDirectory(prefix=".surgeon-", dir=target.parent) as folder:
-            yield Path(folder)
+        with Folder(".surgeon-", target.parent) as folder:
+            inside = Path(folder, "new")  # without what is the folder's own
+            inside.mkdir()
+            yield inside
     except OSError as error:
         raise cannot_write(target, error) from None
 

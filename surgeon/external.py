@@ -11,7 +11,7 @@ import numpy.typing as npt
 import onnx
 
 from surgeon.errors import ModelError, OutputError, RecipeError, SurgeonError
-from surgeon.files import bring, foresee_bring
+from surgeon.files import bring, foresee_bring, see_no_link
 from surgeon.nested import every_body
 from surgeon.packing import foresee_pack, is_portable, pack
 from surgeon.reading import external_path, open_inside
@@ -144,6 +144,7 @@ class Carrier:
             to = self._place(location)
             if to is None:
                 continue
+            see_no_link(to, self.target.parent)
             if self.dry:
                 foresee_bring(inside, to)
             elif bring(inside, to, inside=self.source):

@@ -9,13 +9,13 @@ import hashlib
 import os
 import shutil
 import sys
-import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from surgeon.errors import OutputError
+from surgeon.leftovers import unfinished
 from surgeon.reading import is_file, open_file, open_inside
 
 
@@ -159,25 +159,28 @@ def _beside(path: Path, pieces: Iterable[bytes]) -> Iterator[Path]:
     """A file in the same folder, for as long as this holds, unless it is given another name."""
     if is_stream(path):
         raise streamed(str(path))
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
-    except FileNotFoundError:
-        raise OutputError(
-            f"the folder `{path.parent}` does not exist", where=str(path), mend="Make it first."
-        ) from None
-    except OSError as error:
-        raise cannot_write(path, error) from None
-    beside = Path(name)
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            file, beside = stack.enter_context(unfinished(path))
+        except FileNotFoundError:
+            raise OutputError(
+                f"the folder `{path.parent}` does not exist", where=str(path), mend="Make it first."
+            ) from None
+        except OSError as error:
+            raise cannot_write(path, error) from None
         with _said_of(path):
-            with os.fdopen(handle, "wb") as file:
-                file.writelines(pieces)
-                file.flush()
-                os.fsync(file.fileno())
+            file.writelines(pieces)
+            _settle(file)
             _keep_mode(beside, path)
         yield beside
-    finally:
-        beside.unlink(missing_ok=True)
+
+
+def _settle(file: BinaryIO) -> None:
+    """See that what was written is on the disk; Windows renames nothing that is open."""
+    file.flush()
+    os.fsync(file.fileno())
+    if os.name == "nt":
+        file.close()
 
 
 @contextlib.contextmanager
@@ -204,24 +207,26 @@ def bring(source: Path, target: Path, *, link: bool = False, inside: Path | None
         ModelError: A data file cannot be read, or is not in its folder any more.
         OutputError: A file of another content is there, or it cannot be written.
     """
-    beside = target.with_name(f".{target.name[:40]}.{uuid.uuid4().hex}")
     source = source.resolve()
-    try:
+    with _said_of(target), contextlib.ExitStack() as stack:
         target.parent.mkdir(parents=True, exist_ok=True)
         if _is_there(source, target, link=link):
             return False
-        if not (link and _hard_link(source, beside)):
+        beside = target.with_name(f".{target.name[:40]}.{uuid.uuid4().hex}")
+        if link and _hard_link(source, beside):
+            stack.callback(beside.unlink, missing_ok=True)
+        else:
+            file, beside = stack.enter_context(unfinished(target))
             with open_file(source) if inside is None else open_inside(source, inside) as old:
-                _copy(old, beside)
+                if not _share_blocks(old, file):
+                    _see_room(target, os.fstat(old.fileno()).st_size)
+                    shutil.copyfileobj(old, file, 1 << 20)
+            _settle(file)
+            _keep_mode(beside, target)
         if os.path.lexists(target) or not _take(beside, target):
             if _is_there(source, target, link=link):  # since just now
                 return False
             os.replace(beside, target)
-    except OSError as error:
-        raise cannot_write(target, error) from None
-    finally:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
     return True
 
 
@@ -233,7 +238,45 @@ def foresee_bring(source: Path, target: Path) -> None:
     """
     with _said_of(target):
         if not _is_there(source.resolve(), target):
-            _see_folder(next(each for each in target.parents if os.path.lexists(each)))
+            folder = next(each for each in target.parents if os.path.lexists(each))
+            _see_folder(folder)
+            if folder.stat().st_dev != source.stat().st_dev:  # else they may share the blocks
+                _see_room(folder / target.name, source.stat().st_size)
+
+
+def _see_room(target: Path, size: int) -> None:
+    """See that so many bytes find room: a data file may be larger than what a model reads of it.
+
+    Raises:
+        OutputError: They do not.
+    """
+    try:
+        there = shutil.disk_usage(target.parent)
+    except OSError:  # writing says what is wrong
+        return
+    if there.total > 0 and there.free < size:
+        raise OutputError(
+            f"there is no room: it takes {size:,} bytes, and {there.free:,} are free",
+            where=str(target),
+            mend="Free some space, or name another output; of a model's data "
+            "`--external-data pack` writes what it reads and no more.",
+        )
+
+
+def see_no_link(target: Path, folder: Path) -> None:
+    """See that a data file is to lie in a model's folder, and not where a link leads.
+
+    Raises:
+        OutputError: A link is on the way: the model would be one that nothing reads.
+    """
+    with _said_of(target):
+        is_own = target.resolve().is_relative_to(folder.resolve())
+    if target.is_symlink() or not is_own:
+        raise OutputError(
+            "a link is there, and no model reads its data through one",
+            where=str(target),
+            mend="Remove it, or save the model into a folder of its own.",
+        )
 
 
 def _is_there(source: Path, target: Path, *, link: bool = False) -> bool:
@@ -255,16 +298,8 @@ def _is_there(source: Path, target: Path, *, link: bool = False) -> bool:
     )
 
 
-def _copy(old: BinaryIO, target: Path) -> None:
-    """A copy; one that costs nothing, where the file system has them (btrfs, XFS)."""
-    with target.open("xb") as new:
-        if not _share_blocks(old, new):
-            shutil.copyfileobj(old, new, 1 << 20)
-        new.flush()
-        os.fsync(new.fileno())
-
-
 def _share_blocks(old: BinaryIO, new: BinaryIO) -> bool:
+    """Make a copy that costs nothing, where the file system has them (btrfs, XFS)."""
     if sys.platform != "linux":
         return False
     import fcntl

@@ -28,6 +28,17 @@ def _die_with_parent() -> None:
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1 is PR_SET_PDEATHSIG
 
 
+def _leave_no_core() -> None:
+    """Have the system write no image of us where we crash: that is foreseen, and 100 MB each."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    with contextlib.suppress(ValueError, OSError):
+        _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+
+
 def _limit(memory: int) -> None:
     if sys.platform == "win32":  # it has no such limit
         return
@@ -84,6 +95,7 @@ def _read_all(stream: BinaryIO, messages: queue.Queue[Any]) -> None:
 def main() -> None:
     """Serve until stdin ends."""
     _die_with_parent()
+    _leave_no_core()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer: it ends us
     incoming = sys.stdin.buffer
     outgoing = os.fdopen(os.dup(1), "wb")

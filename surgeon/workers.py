@@ -16,12 +16,12 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, NamedTuple
 
 from surgeon import customops
 from surgeon.errors import ForeignError, MemoryUp, TimeUp
+from surgeon.leftovers import Folder
 from surgeon.messages import receive, send
 
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # variables that say where temporary files go
@@ -47,7 +47,7 @@ class Worker:
         self._libraries: tuple[str, ...] = ()  # of custom operators, that the process has
         self._watch: _Watch | None = None
         self._noise: Any = None  # what the process printed, for the error's text
-        self._folder: TemporaryDirectory[str] | None = None  # for its temporary files
+        self._folder: Folder | None = None  # for its temporary files
 
     def call(
         self,
@@ -131,12 +131,11 @@ class Worker:
         self.close()
         self._noise = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         # a process that is ended tidies nothing up
-        self._folder = TemporaryDirectory(prefix="surgeon-", ignore_cleanup_errors=True)
+        self._folder = Folder()
         named = dict.fromkeys(_TEMPORARY, self._folder.name)
         named[customops.VARIABLE] = os.pathsep.join(libraries)
-        # -P: never import from the user's folder what merely has the name of a module.
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "surgeon.worker"],
+            [sys.executable, *_arguments()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._noise,
@@ -264,11 +263,29 @@ def _quoted(called: str) -> str:
     return f"`{called}`" if ":" in called else called
 
 
+def _arguments() -> list[str]:
+    """What Python is told: as much by itself as we are (`-I`, `-E`, `-s`).
+
+    Never to import from the user's folder what merely has the name of a module (`-P`).
+    """
+    told = ["-P", *["-s"] * bool(sys.flags.no_user_site)]
+    if not sys.flags.ignore_environment:
+        return [*told, "-m", "surgeon.worker"]
+    begin = f"import sys; sys.path.insert(0, {_root()!r}); " if _root() else ""
+    told.append("-I" if sys.flags.isolated else "-E")
+    return [*told, "-c", f"{begin}from surgeon.worker import main; main()"]
+
+
+def _root() -> str:
+    """The package's own folder where it is not installed, and a new process has to be told."""
+    root = Path(__file__).resolve().parent.parent
+    return "" if root.name in ("site-packages", "dist-packages") else str(root)
+
+
 def _environment() -> dict[str, str]:
     """Our environment; the package's own folder is added where it is not installed."""
     environment = dict(os.environ)
-    root = str(Path(__file__).resolve().parent.parent)
-    if Path(root).name not in ("site-packages", "dist-packages"):
+    if root := _root():
         known = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = os.pathsep.join([root, *([known] if known else [])])
     return environment

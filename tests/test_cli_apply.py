@@ -289,3 +289,24 @@ def test_what_an_older_opset_has_not_is_spelled_out(tmp_path: Path) -> None:
     said = " ".join(refused.output.split())
     assert "GridSample is an operator from opset 16 on" in said
     assert "`surgeon explain grid-forms MODEL` says why GridSample stays" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what", "where"),
+    [
+        (("apply", "--bogus"), "No such option: --bogus", "surgeon apply"),
+        (("apply", "clean", "a.onnx", "b.onnx", "--timeout", "-1"), "--timeout", "surgeon apply"),
+        (("inspect",), "Missing argument 'MODEL'", "surgeon inspect"),
+        (("bogus",), "No such command 'bogus'", "surgeon"),
+    ],
+)
+def test_a_command_line_that_is_wrong_is_told_to_a_script_too(
+    arguments: tuple[str, ...], what: str, where: str
+) -> None:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 2
+    error = json.loads(result.stdout)["error"]
+    assert what in error["what"]
+    assert (error["where"], error["exit_code"]) == (where, 2)
+    assert "Usage: surgeon" in result.stderr
+    assert not run(*arguments).stdout

@@ -1,5 +1,6 @@
 """Options that do not go together, and what stands where a file is wanted: refused, with a mend."""
 
+import json
 import os
 import subprocess
 import sys
@@ -136,9 +137,10 @@ def test_only_apply_replaces_its_input(net: Path, double: Path) -> None:
     assert "--in-place" not in result.output
 
 
-def test_a_command_line_that_cannot_be_read_is_answered_on_stderr(net: Path) -> None:
+def test_a_command_line_that_cannot_be_read_is_answered_on_stderr_and_as_json(net: Path) -> None:
     done = shell("inspect", net, "--json", "--nosuch")
-    assert (done.returncode, done.stdout) == (2, "")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["exit_code"] == 2
     assert "No such option" in done.stderr
     assert "--nosuch" in done.stderr
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from command_files import refused
 from outside import saved_outside
 
 import surgeon
-from surgeon import external, fold
+from surgeon import external, files, fold
 from surgeon.errors import ModelError, OutputError
 from surgeon.messages import send
 from surgeon.model import Model
@@ -103,6 +104,41 @@ def test_another_file_of_the_datas_name_stays(double: Path, net: Path, tmp_path:
     assert "another file of that name is there" in result.output
     assert taken.read_bytes() == b"mine"
     assert names(tmp_path) == ["double.yaml", "in", "net.data"]
+
+
+def test_data_that_find_no_room_are_not_begun_with(
+    double: Path, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of which the model reads little may be of any size, with holes that take no room."""
+    size = net.with_suffix(".data").stat().st_size
+    usage = type("Usage", (), {"total": 1 << 40, "free": 10})
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(files, "_share_blocks", lambda *_: False)
+    monkeypatch.setattr(files.shutil, "copyfileobj", lambda *_: pytest.fail("it was begun with"))
+    result = run("apply", double, net, tmp_path / "out.onnx")
+    assert result.exit_code == 5
+    assert f"there is no room: it takes {size:,} bytes, and 10 are free" in result.output
+    assert names(tmp_path) == ["double.yaml", "in"]
+    out = tmp_path / "packed.onnx"
+    assert run("apply", double, net, out, "--external-data", "pack").exit_code == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links want rights there")
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_link_of_the_datas_name_is_no_data_of_a_model(
+    dry: tuple[str, ...], double: Path, net: Path, tmp_path: Path
+) -> None:
+    """Not one to the same content either: nothing reads a model's data through it."""
+    (tmp_path / "copy").write_bytes(net.with_suffix(".data").read_bytes())
+    (tmp_path / "out").mkdir()
+    link = tmp_path / "out/net.data"
+    for to in ("../copy", "../in/net.data"):
+        link.unlink(missing_ok=True)
+        link.symlink_to(to)
+        result = run("apply", double, net, tmp_path / "out/out.onnx", *dry)
+        assert result.exit_code == 5
+        assert "a link is there, and no model reads its data through one" in result.output
+        assert names(link.parent) == ["net.data"]
 
 
 @pytest.mark.parametrize("folder", ["in", "."])

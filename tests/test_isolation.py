@@ -237,3 +237,47 @@ def _children(pid: int) -> list[int]:
     ).stdout
     pairs = [tuple(map(int, line.split())) for line in found.splitlines()]
     return [child for child, parent in pairs if parent == pid]
+
+
+@pytest.mark.skipif(not LINUX, reason="the system has no such limits, or counts otherwise")
+def test_a_worker_that_crashes_leaves_no_core() -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    if before[1] == 0:
+        pytest.skip("none is allowed here")
+    resource.setrlimit(resource.RLIMIT_CORE, (before[1], before[1]))
+    try:
+        with Worker() as worker:
+            assert worker.call("resource:getrlimit", resource.RLIMIT_CORE)[0] == 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, before)
+
+
+@pytest.mark.parametrize("flag", ["-E", "-I", "-s", "-P"])
+def test_a_worker_hears_as_little_of_the_environment_as_its_parent(
+    tmp_path: Path, flag: str
+) -> None:
+    (tmp_path / "planted.py").write_text("found = 1\n")
+    root = str(Path(surgeon.__file__).parent.parent)
+    program = f"""
+import sys
+sys.path.insert(0, {root!r})
+from surgeon.workers import Worker
+with Worker() as worker:
+    try:
+        print(worker.call("planted:missing"))
+    except ModuleNotFoundError as error:
+        print(error)
+    except AttributeError:
+        print("it was imported")
+"""
+    made = subprocess.run(
+        [sys.executable, flag, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ignored = flag in ("-E", "-I")
+    assert made.stdout.strip() == ("No module named 'planted'" if ignored else "it was imported")

@@ -27,7 +27,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
         "standard",
         "parsed",
     },
-    {"arranged", "reading"},
+    {"arranged", "reading", "leftovers"},
     {
         "stored",
         "spelling",

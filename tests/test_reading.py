@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import threading
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import run
 from command_files import net
 
 import surgeon
@@ -74,6 +77,34 @@ def test_a_log_goes_to_no_pipe_that_nobody_reads(tmp_path: Path) -> None:
     with console._open_log(log):
         assert os.read(reader, 8) == b"surgeon "
     os.close(reader)
+
+
+class Full(io.StringIO):
+    """A log on a disk that is full."""
+
+    def write(self, _text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_log_that_cannot_be_written_any_more_ends_and_nothing_else(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place = console.Desk(log=Full())
+    for _ in range(2):
+        place.note("a line")
+    place.show("the result")
+    said = capsys.readouterr()
+    assert said.out == "the result\n"
+    assert said.err == (
+        "warning: the log ends here, and cannot be written: No space left on device\n"
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_log_that_cannot_be_begun_is_an_error_of_the_output() -> None:
+    result = run("inspect", "a.onnx", "--log-file", "/dev/full")
+    assert result.exit_code == 5
+    assert "error: the log cannot be written: No space left on device" in result.output
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="the system has no /dev/zero")

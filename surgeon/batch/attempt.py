@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from surgeon import capacity
@@ -20,6 +19,7 @@ from surgeon.batch.publish import open_target
 from surgeon.batch.reports import RESERVED
 from surgeon.batch.sources import SUFFIX
 from surgeon.errors import ForeignError, MemoryUp, ModelError, SurgeonError, TimeUp
+from surgeon.leftovers import Folder
 from surgeon.wire import LARGEST
 from surgeon.workers import Worker
 
@@ -118,7 +118,7 @@ def attempt(job: Job) -> Done:
     sha256 = job.sha256
     with contextlib.ExitStack() as stack:
         try:
-            staging = Path(job.staging or stack.enter_context(_folder()))
+            staging = Path(job.staging or stack.enter_context(Folder()))
             staged = staging / f"{uuid.uuid4().hex}.onnx"
             stack.callback(_remove, staged)
             model = _fetched(job, stack) if job.url else _there(job)
@@ -151,10 +151,6 @@ def attempt(job: Job) -> Done:
         return Done(found, sha256, written, model.data)
 
 
-def _folder() -> TemporaryDirectory[str]:
-    return TemporaryDirectory(prefix="surgeon-", ignore_cleanup_errors=True)
-
-
 def _there(job: Job) -> _Model:
     return _Model(Path(job.path), job.sha256, job.locations)
 
@@ -166,7 +162,7 @@ def _fetched(job: Job, stack: contextlib.ExitStack) -> _Model:
         ModelError: It cannot be fetched, or its data are missing or out of place.
     """
     far, data = open_far(job.url), []
-    folder = Path(stack.enter_context(_folder()))
+    folder = Path(stack.enter_context(Folder()))
     model = folder / ("model" + SUFFIX)
     far.fetch(job.path, model, LARGEST)
 

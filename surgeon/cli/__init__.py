@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
 from typing import Annotated, Any
@@ -14,7 +16,13 @@ import typer
 from typer.main import get_command
 
 from surgeon.cli.commands import Command, Group, Made
-from surgeon.cli.console import INTERRUPTED, reader_may_leave, tolerant_streams
+from surgeon.cli.console import (
+    INTERRUPTED,
+    UsageError,
+    print_error,
+    reader_may_leave,
+    tolerant_streams,
+)
 from surgeon.errors import OutputError
 from surgeon.provenance import version
 
@@ -35,7 +43,8 @@ EXIT_CODES = (
     (
         7,
         "native code of another project (onnxruntime, onnxsim) failed, or needed more than "
-        "`--timeout` or `--memory` allow",
+        "`--timeout` or `--memory` allow, and without it there is no result (a comparison they "
+        "cut short is none: 0 with a warning, 3 under `--require equivalent`)",
     ),
     (8, "ATen nodes are left although a recipe promises none; nothing was saved"),
     (130, "interrupted"),
@@ -77,6 +86,31 @@ class Surgeon(Group):
         """As typer calls it."""
         super().__init__(**settings)
         self.commands = Made({name: partial(_command, name) for name in COMMANDS})
+        self._as_json = False
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **more: Any) -> Any:
+        """As typer calls it, with what the command line says."""
+        self._as_json = "--json" in args
+        with self._told():
+            return super().make_context(info_name, args, *rest, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """As typer calls it: the command that is named, whose options are read in here."""
+        with self._told():
+            return super().invoke(ctx)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Tell a script of a command line that is wrong, as of any error; typer tells the user."""
+        try:
+            yield
+        except Exception as error:
+            message = getattr(error, "format_message", None)  # of typer's own, and of no other
+            if self._as_json and message is not None:
+                path = getattr(getattr(error, "ctx", None), "command_path", "surgeon")
+                wrong = UsageError(message(), where=path, mend=f"See `{path} --help`.")
+                print_error(wrong)
+            raise
 
 
 app = typer.Typer(

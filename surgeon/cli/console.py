@@ -70,7 +70,7 @@ class Desk:
         if self.log is not None:
             from surgeon.render import text
 
-            self.log.write(text(content))
+            self._keep(text(content))
         if not self.quiet:
             self._stop()
             with reader_may_leave():
@@ -84,7 +84,7 @@ class Desk:
         if self.log is not None:
             from surgeon.render import text
 
-            self.log.write(text(content, width=1_000_000))
+            self._keep(text(content, width=1_000_000))
 
     def line(self, said: str) -> None:
         """Print a line of progress to stderr that stays, unless the user wants quiet."""
@@ -112,7 +112,9 @@ class Desk:
         from surgeon import render
 
         if self.as_json and not self._told:
-            self.data(json.dumps({"error": error.to_dict()}, indent=2))
+            self._told = True
+            self._stop()
+            print_error(error)
         self.warn(render.error(error))
 
     def note(self, line: str) -> None:
@@ -120,7 +122,16 @@ class Desk:
         if self.log is not None:
             from surgeon.render import clean
 
-            self.log.write(f"{time.perf_counter() - self.began:8.3f}  {clean(line)}\n")
+            self._keep(f"{time.perf_counter() - self.began:8.3f}  {clean(line)}\n")
+
+    def _keep(self, text: str) -> None:
+        """Write to the log; the work goes on without one that cannot be written any more."""
+        try:
+            if self.log is not None:
+                self.log.write(text)
+        except OSError as error:
+            self.log = None
+            self.doubt(f"the log ends here, and cannot be written: {error.strerror or error}")
 
     def progress(self, line: str) -> None:
         """What is being done: to the log, and to a terminal as long as it lasts."""
@@ -133,7 +144,8 @@ class Desk:
     @contextlib.contextmanager
     def working(self, line: str) -> Iterator[Callable[[str], None]]:
         """A spinner while long work runs, on a terminal only; gives what to report progress to."""
-        if not self.quiet and (console := _console(stderr=True)).is_terminal:
+        there = not self.quiet and sys.stderr.isatty()  # rich believes FORCE_COLOR too
+        if there and (console := _console(stderr=True)).is_terminal:
             self._spinner = console.status(line)
             self._spinner.start()
         try:
@@ -145,6 +157,12 @@ class Desk:
         spinner, self._spinner = self._spinner, None
         if spinner is not None:
             spinner.stop()
+
+
+def print_error(error: SurgeonError) -> None:
+    """Print an error for a script."""
+    with reader_may_leave():
+        sys.stdout.write(f"{json.dumps({'error': error.to_dict()}, indent=2)}\n")
 
 
 @contextlib.contextmanager
@@ -272,29 +290,36 @@ def _open_log(path: Path) -> Iterator[TextIO]:
             where="-",
             mend="Name a file, or `/dev/stderr` to see it at once.",
         )
-    try:
-        if path.is_file() and path.stat().st_size and not _is_log(path):
+    with contextlib.ExitStack() as stack:
+        try:
+            if path.is_file() and path.stat().st_size and not _is_log(path):
+                raise OutputError(
+                    "there is a file that is no log of surgeon",
+                    where=str(path),
+                    mend="Choose another file for the log.",
+                )
+            log = open(path, "w", 1, "utf-8", "backslashreplace", opener=_opened)  # noqa: SIM115
+            stack.callback(_close, log)
+            log.write(f"surgeon {version()}, Python {platform.python_version()}, {sys.platform}\n")
+            log.write(f"arguments: {sys.argv[1:]!r}\n")
+        except OSError as error:
             raise OutputError(
-                "there is a file that is no log of surgeon",
+                f"the log cannot be written: {error.strerror or error}",
                 where=str(path),
-                mend="Choose another file for the log.",
-            )
-        log = open(path, "w", 1, "utf-8", "backslashreplace", opener=_opened)  # noqa: SIM115
-    except OSError as error:
-        raise OutputError(
-            f"the log cannot be written: {error.strerror or error}",
-            where=str(path),
-            mend="Name a file in a folder that exists and may be written to.",
-        ) from None
-    with log:
-        log.write(f"surgeon {version()}, Python {platform.python_version()}, {sys.platform}\n")
-        log.write(f"arguments: {sys.argv[1:]!r}\n")
+                mend="Name a file in a folder that exists and may be written to.",
+            ) from None
         yield log
+
+
+def _close(log: TextIO) -> None:
+    """Close a log; that the last of it cannot be written was told when it was."""
+    with contextlib.suppress(OSError):
+        log.close()
 
 
 def _opened(path: str, flags: int) -> int:
     """Open a log: of a pipe that nobody reads at once an error, and no waiting for a reader."""
-    if not hasattr(os, "O_NONBLOCK"):
+    if sys.platform == "win32":
         return os.open(path, flags, 0o666)
     handle = os.open(path, flags | os.O_NONBLOCK, 0o666)
     os.set_blocking(handle, True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from surgeon.choices import Data, check_integer
 from surgeon.errors import RecipeError, SurgeonError, VerifyError
 from surgeon.external import INLINE, bytes_outside
 from surgeon.extraction.parts import Nodes, Parts
+from surgeon.leftovers import Folder
 from surgeon.model import Model
 from surgeon.pairwise import verify
 from surgeon.reducing.search import Spent
@@ -78,7 +78,7 @@ def _written(part: Model) -> Iterator[Path]:
                 if each.is_file() or each.is_symlink():
                     each.unlink(missing_ok=True)
         return
-    with tempfile.TemporaryDirectory(prefix="surgeon-") as folder:
+    with Folder() as folder:
         path = Path(folder, "part.onnx")
         part.save(path, external_data=INLINE)
         yield path
@@ -121,7 +121,7 @@ def _at_sizes_that_run(whole: Model, inputs: Sequence[Input]) -> dict[str, Any]:
     Raises:
         RecipeError: It runs at none of them.
     """
-    with tempfile.TemporaryDirectory(prefix="surgeon-") as folder:
+    with Folder() as folder:
         path = Path(folder, "run.npz")
         try:
             verify(whole, whole, record=path)

@@ -21,6 +21,7 @@ import onnx
 from onnx import helper
 
 from surgeon.errors import ForeignError, ModelError, RecipeError
+from surgeon.leftovers import Folder
 from surgeon.model import Model
 from surgeon.standard import STANDARD
 
@@ -195,7 +196,7 @@ class Check:
         doubt, self._doubt = self._doubt, None
         if doubt is None:
             return
-        with tempfile.TemporaryDirectory(prefix="surgeon-") as folder:
+        with Folder() as folder:
             path = Path(folder, "plain.onnx")
             write_plain(path, model)
             plain = self.run(path)
