@@ -88,7 +88,7 @@ def external_path(location: str, folder: Path) -> Path:
             mend=_BESIDE,
         )
     path = folder / location
-    if not is_file(path):
+    if not is_file(path) or location.endswith("/"):  # which `Path` does not see
         raise ModelError(
             f"external data file `{location[:200]}` is missing",
             where=where,
