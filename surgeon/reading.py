@@ -94,7 +94,9 @@ def external_path(location: str, folder: Path) -> Path:
             where=where,
             mend=f"Put `{location[:200]}` there: it holds weights of the model.",
         )
-    if not path.resolve().is_relative_to(folder.resolve()):
+    with _said_of(path, folder):  # what was a link may be none by now
+        is_inside_it = path.resolve().is_relative_to(folder.resolve())
+    if not is_inside_it:
         raise _link_out(location, where)
     return path
 
