@@ -88,13 +88,15 @@ def external_path(location: str, folder: Path) -> Path:
             mend=_BESIDE,
         )
     path = folder / location
-    if not is_file(path):
+    if not is_file(path) or location.endswith("/"):  # which `Path` does not see
         raise ModelError(
             f"external data file `{location[:200]}` is missing",
             where=where,
             mend=f"Put `{location[:200]}` there: it holds weights of the model.",
         )
-    if not path.resolve().is_relative_to(folder.resolve()):
+    with _said_of(path, folder):  # what was a link may be none by now
+        is_inside_it = path.resolve().is_relative_to(folder.resolve())
+    if not is_inside_it:
         raise _link_out(location, where)
     return path
 

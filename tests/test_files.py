@@ -119,3 +119,9 @@ def test_of_two_runs_at_once_the_second_finds_the_file_of_the_first(
         files.write_by_content(target.with_name("m.onnx"), pieces(), "w.data")
     assert target.read_bytes() == b"another's"
     assert [each.name for each in target.parent.iterdir()] == ["w.data"]
+
+
+def test_a_slash_behind_the_name_of_data_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "w.data").write_bytes(b"w")
+    with pytest.raises(ModelError, match=r"external data file `w\.data/` is missing"):
+        external_path("w.data/", tmp_path)

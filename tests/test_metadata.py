@@ -14,6 +14,7 @@ from truth import parse
 
 import surgeon
 from surgeon.recipe import HeaderStep, PlainMetadataStep, Recipe
+from surgeon.render import log, text
 
 NET = """g (float[n,4] x, bool c) => (float[n,4] y) <float[4] w = {1, 2, 3, 4}> {
   a = local.f (x)
@@ -179,3 +180,10 @@ def test_the_option_sets_entries_and_takes_them_out(tmp_path: Path) -> None:
         refused(ran, 2, said)
     with pytest.raises(surgeon.RecipeError, match=r"^metadata: the metadata `a` is no text"):
         surgeon.apply(model, "clean", metadata={"a": 3})  # type: ignore[dict-item]
+
+
+def test_a_log_of_very_many_runs_is_shown_from_its_end() -> None:
+    said = text(log([{"surgeon": f"0.{each}"} for each in range(1003)])).splitlines()
+    assert said[0] == "3 runs before these: see --json"
+    assert said[1].strip() == "4. surgeon 0.3"
+    assert "1003. surgeon 0.1002" in said[-1] + said[-2]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from command import run
 from command_files import net
@@ -77,6 +78,16 @@ def test_a_log_goes_to_no_pipe_that_nobody_reads(tmp_path: Path) -> None:
     with console._open_log(log):
         assert os.read(reader, 8) == b"surgeon "
     os.close(reader)
+
+
+def test_inputs_lie_in_their_own_files(net: Path) -> None:
+    """onnx would look for another where the process stands."""
+    (net.parent / "set").mkdir()
+    tensor = onnx.TensorProto(name="x", data_type=1, dims=[1, 4], data_location="EXTERNAL")
+    tensor.external_data.add(key="location", value="w.data")
+    (net.parent / "set/input_0.pb").write_bytes(tensor.SerializeToString())
+    with pytest.raises(RecipeError, match="its values lie in another file"):
+        surgeon.apply(net, "clean", data=[net.parent / "set"])
 
 
 class Full(io.StringIO):
@@ -177,3 +188,17 @@ def test_what_took_the_place_of_data_is_not_read(
     data.unlink()
     with pytest.raises(ModelError, match=r"`w\.data` cannot be read: No such file"):
         open_inside(path, folder)
+
+
+def test_data_that_change_while_their_place_is_looked_for_are_no_bug(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `readlink` says of a name that was a link just now."""
+    (tmp_path / "w.data").write_bytes(b"weight")
+
+    def late(self: Path, strict: bool = False) -> Path:
+        raise OSError(errno.EINVAL, "Invalid argument", str(self))
+
+    monkeypatch.setattr(Path, "resolve", late)
+    with pytest.raises(ModelError, match=r"`w\.data` cannot be read: Invalid argument"):
+        external_path("w.data", tmp_path)

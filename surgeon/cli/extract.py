@@ -137,3 +137,4 @@ def extract(
         elif place.is_heard:
             place.show(render.extraction(found))
             results.say_saved(place, target, dry_run=dry_run)
+        results.say_unshown(place, found.verdict)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from surgeon.errors import SurgeonError
     from surgeon.report import Report
     from surgeon.surgery import Result
+    from surgeon.verify import Verdict
 
 
 class Told(NamedTuple):
@@ -160,10 +161,15 @@ def say_doubts(place: Desk, report: Report) -> None:
             f"{number} rewrite{'s' * (number > 1)} refused, with which the result would differ: "
             f"{few(refused)}"
         )
-    if report.verdict is not None and report.verdict.status == "runs":
-        doubts.append(f"not shown to be equivalent: {report.verdict.detail}")
     for doubt in doubts:
         place.doubt(doubt)
+    say_unshown(place, report.verdict)
+
+
+def say_unshown(place: Desk, verdict: Verdict | None) -> None:
+    """That what is saved was not compared, or not wholly."""
+    if verdict is not None and verdict.status == "runs":
+        place.doubt(f"not shown to be equivalent: {verdict.detail}")
 
 
 def _needed(result: Result, saved: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -127,6 +128,9 @@ def check_log(log: Path | None, **others: Path | None) -> None:
     """
     for what, other in others.items():
         if log is not None and other is not None and _same(log, other):
+            if is_file(log) and not is_stream(log) and not log.is_symlink():
+                with contextlib.suppress(OSError):  # Windows removes nothing that is open
+                    log.unlink()  # it was begun already, and is no output
             raise UsageError(
                 f"the log is the {what} too", where=str(log), mend="Name two different files."
             )

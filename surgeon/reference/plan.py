@@ -14,6 +14,7 @@ from surgeon.errors import ModelError
 from surgeon.nested import bodies
 from surgeon.reference.arguments import ATEN_DOMAINS, PRIM_DOMAINS, constant_value, is_foreign
 from surgeon.standard import STANDARD
+from surgeon.tensors import array_of
 
 CONTROL = frozenset({"If", "Loop", "Scan"})
 
@@ -94,8 +95,7 @@ class Constants:
         """The constant as Python has it: an array; a text or a list in PyTorch's own files."""
         if name not in self._values:
             if name in self._tensors:
-                base = str(self._folder or "")
-                self._values[name] = onnx.numpy_helper.to_array(self._tensors[name], base)
+                self._values[name] = array_of(self._tensors[name], self._folder)
             elif self._outer is not None:
                 return self._outer.value(name)
         return self._values[name]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from surgeon.sealing import Seal
 
 MOST_RULES = 40
+MOST_RUNS = 1000
 
 
 def log(found: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -22,7 +23,10 @@ def log(found: Sequence[Mapping[str, Any]]) -> RenderableType:
     if not found:
         return Text("No log: surgeon did not make this model, or changed nothing in it.")
     parts: list[RenderableType] = []
-    for index, run in enumerate(found, 1):
+    begin = max(0, len(found) - MOST_RUNS)
+    if begin:
+        parts.append(Text(f"{begin} runs before these: see --json", style="dim"))
+    for index, run in enumerate(found[begin:], begin + 1):
         title = Text(f"{index}. surgeon {words.name(_text(run.get('surgeon')))}", style="bold")
         if "date" in run:
             title.append(f"  {words.name(_text(run['date']))}", style="not bold dim")

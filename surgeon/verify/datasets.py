@@ -141,6 +141,12 @@ def _numbered(folder: Path) -> tuple[int, str]:
     return (-1 if number is None else number, ending)
 
 
+def _own_values(tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
+    if tensor.data_location == tensor.EXTERNAL:  # onnx looks for them where the process stands
+        raise ValueError("its values lie in another file")
+    return onnx.numpy_helper.to_array(tensor)
+
+
 def _read(path: Path, order: Sequence[str], dtypes: Mapping[str, np.dtype[Any]]) -> DataSet:
     try:
         if path.is_file():
@@ -152,7 +158,7 @@ def _read(path: Path, order: Sequence[str], dtypes: Mapping[str, np.dtype[Any]])
             if (match := _ORDER.match(each.name)) and int(match[1]) < len(order):
                 with open_file(each) as held:
                     tensor = onnx.TensorProto.FromString(held.read())
-                feeds[tensor.name or order[int(match[1])]] = onnx.numpy_helper.to_array(tensor)
+                feeds[tensor.name or order[int(match[1])]] = _own_values(tensor)
         return DataSet(path.name, feeds)
     except Exception as error:  # numpy, zipfile and protobuf each raise their own
         raise RecipeError(
