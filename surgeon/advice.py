@@ -36,22 +36,24 @@ def by_count(operators: Mapping[str, int]) -> list[tuple[str, int]]:
 def fit_of(
     model: Model,
     operators: Mapping[str, int],
-    wanted: Target,
+    wanted: Target | None,
     path: Path,
     done: Collection[str],
     *,
     sound: bool,
-) -> Fit:
+) -> Fit | None:
     """Beside a target's list; the model's own functions are as good as what they hold.
 
     Args:
         model: The model.
         operators: How many nodes of each.
-        wanted: The target.
+        wanted: The target; nothing is to be said without one.
         path: Of the file, for the command line.
         done: The recipes that made it.
         sound: Whether it is a model throughout; limits are not looked at of another.
     """
+    if wanted is None:
+        return None
     proto = model.proto
     own = {f"{function.domain}.{function.name}" for function in proto.functions}
     refused = operators.keys() - wanted.taken - wanted.partly - own

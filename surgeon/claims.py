@@ -139,9 +139,9 @@ def correct_outputs(model: Model, facts: Facts, *, ranks: bool = False) -> list[
 
 
 def correct_carried(model: Model, facts: Facts) -> list[str]:
-    """Correct what bodies declare of the shapes that they are given, where it is not proven.
+    """Correct what bodies declare of the shapes that they are given and give, if it is not proven.
 
-    Exporters know the shapes of a Loop's first turn, and onnxruntime takes them for those of all.
+    Exporters state a Loop's first turn; onnxruntime takes that for all, and may never end then.
 
     Args:
         model: Its bodies are given `declared`, which the writer uses.
@@ -152,7 +152,8 @@ def correct_carried(model: Model, facts: Facts) -> list[str]:
         if graph is model.graph:
             continue
         declared = dict(getattr(graph, "declared", {}))
-        for value, tensor in zip(origin.input, graph.inputs, strict=False):
+        ends = zip(origin.output, graph.outputs, strict=False) if graph.inputs else ()  # no branch
+        for value, tensor in (*zip(origin.input, graph.inputs, strict=False), *ends):
             claimed, shape = value.type.tensor_type, facts.of(tensor).shape
             if not claimed.HasField("shape"):
                 continue

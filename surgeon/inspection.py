@@ -260,9 +260,7 @@ def inspect(model: ModelLike, *, target: str | Path | None = None) -> Inspection
         bfloat16=types.count(onnx.TensorProto.BFLOAT16),
         float64=types.count(onnx.TensorProto.DOUBLE) + odd.doubles,
         recipes=helpful(operators),
-        fit=None
-        if wanted is None
-        else fit_of(model, operators, wanted, path or _UNSAVED, made, sound=sound),
+        fit=fit_of(model, operators, wanted, path or _UNSAVED, made, sound=sound),
         cast=left.get("types", ()),
         cast_behind=left.get("output-types", ()),
         made=made,
@@ -371,14 +369,13 @@ def _dynamic(inputs: Sequence[Value]) -> tuple[str, ...]:
 
 
 def _external(model: Model) -> Iterator[ExternalFile]:
-    ends: dict[str, list[int]] = {}
+    ends, folder = dict[str, list[int]](), model.folder or Path()
     for tensor in external_tensors(model.proto):
         told = {entry.key: entry.value for entry in tensor.external_data}
         end = (natural(told.get("offset") or "0") or 0) + bytes_of(tensor)
         ends.setdefault(told.get("location", ""), []).append(end)
     for location, each in ends.items():
         try:
-            folder = model.folder or Path()
             length = bytes_in(external_path(location, folder), folder)
         except ModelError:
             length = None

@@ -25,6 +25,7 @@ PREFIX = "surgeon-"
 _LOCK = ".surgeon-lock"
 _ENDING = ".surgeon"
 _AGE = 60  # seconds since a file was last written to: it is there before its lock is
+_user = getattr(os, "getuid", int)  # of Windows none is asked for
 _looked: set[str] = set()  # folders in which what is left over was looked for
 
 
@@ -103,7 +104,7 @@ def _remove_folders(where: str, prefix: str) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    if folder.lstat().st_uid != os.getuid():
+    if folder.lstat().st_uid != _user():
         return
     with _own(folder / _LOCK) as lock:
         if lock is not None and lock.read() == _here() and hold(lock):
@@ -116,7 +117,7 @@ def _own(path: Path) -> Iterator[BinaryIO | None]:
     how = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with os.fdopen(os.open(path, how), "rb") as file:
         there = os.fstat(file.fileno())
-        yield file if stat.S_ISREG(there.st_mode) and there.st_uid == os.getuid() else None
+        yield file if stat.S_ISREG(there.st_mode) and there.st_uid == _user() else None
 
 
 @contextlib.contextmanager

@@ -9,7 +9,8 @@ zeros are cut, viewed or given out, or a copy is, that nothing was written to: 7
 Before 1.8 a Loop that fills a list is written and gives nothing that is read, and what reads the
 list joins nothing: of 94 exports of scripts by 1.4 to 1.7 all that have either are lost.
 
-What changes a list in place must give the changed list, in files of every release.
+What changes a list in place must give the changed list, in files of every release. A condition of
+`while` that reads a size is written as what it was at export, by exporters that know the size.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _CHANGES = frozenset(
         *("Delete", "_set_item"),
     )
 )
+_MANY = 2**40  # turns, which take days
 
 LOST = (
     "PyTorch before 1.5 leaves assignments to a slice (`x[:, 1:3] = v`) out of its files, mostly "
@@ -172,6 +174,37 @@ def lost_changes(model: Model) -> list[str]:
         if again or any(listed in inputs for _, inputs, _ in steps[index + 1 :]):
             found.append(listed)
     return list(dict.fromkeys(found))
+
+
+def endless_loops(model: Model) -> list[str]:
+    """Loops that no count and no condition ends, by what they give.
+
+    A `while` is written as a Loop of as many turns as 64 bits count.
+    """
+    known = {t.name: t for graph in _graphs(model.proto) for t in graph.initializer}
+    for node in (node for graph in _graphs(model.proto) for node in graph.node):
+        value = next((a.t for a in node.attribute if a.name == "value"), None)
+        if node.op_type == "Constant" and value is not None:
+            known[node.output[0]] = value
+        elif node.op_type in ("Identity", "Cast") and node.input[0] in known:
+            known[node.output[0]] = known[node.input[0]]
+
+    def is_known(name: str, least: int) -> bool:
+        tensor = known.get(name)
+        if tensor is None or onnx.external_data_helper.uses_external_data(tensor):
+            return False
+        return bool((onnx.numpy_helper.to_array(tensor) >= least).all())
+
+    found = []
+    for node in (node for graph in _graphs(model.proto) for node in graph.node):
+        if node.op_type != "Loop" or is_foreign(operator_name(node)):
+            continue
+        count, begins = [*node.input, "", ""][:2]
+        body = next(a.g for a in node.attribute if a.name == "body")
+        unending = not begins or is_known(begins, 1)
+        if (not count or is_known(count, _MANY)) and unending and is_known(body.output[0].name, 1):
+            found.append(node.output[0] if node.output else node.name or node.op_type)
+    return found
 
 
 def _in_order(

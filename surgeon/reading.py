@@ -134,7 +134,9 @@ def open_inside(path: Path, folder: Path) -> BinaryIO:
 
 
 def _open_below(folder: Path, parts: tuple[str, ...]) -> int:
-    way = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY) | _AT_ONCE  # may not be listed
+    way = (
+        getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY) | _AT_ONCE
+    )  # may not be listed
     at = os.open(folder, way)
     for place, part in enumerate(parts, 1):
         how = way if place < len(parts) else os.O_RDONLY | _AT_ONCE

@@ -16,6 +16,7 @@ from surgeon.errors import LeftoverError, RecipeError, VerifyError, few
 from surgeon.faults import mend_of
 from surgeon.helpful import within
 from surgeon.lost import (
+    endless_loops,
     lost_changes,
     lost_lists,
     misnormed_weights,
@@ -305,6 +306,22 @@ def refuse_unread(original: Model, report: Report, reference: Reference) -> None
         where=report.source,
         mend="Export with a newer PyTorch, compare with recorded outputs (`--reference FILE.npz`), "
         "or say `--allow unread` if the module does no more than the file.",
+    )
+    error.report = report
+    raise error
+
+
+def refuse_endless(original: Model, report: Report) -> None:
+    """Refuse to run a model that never ends."""
+    loops = endless_loops(original)
+    if not loops:
+        return
+    error = VerifyError(
+        f"the Loop that gives `{'`, `'.join(loops)}` never ends: its condition is a constant, as "
+        "PyTorch's exporters write it of a `while` that asks for a size they know",
+        where=report.source,
+        mend="Export with that size dynamic (`dynamic_axes`), or save what cannot be run: "
+        "`--no-verify`.",
     )
     error.report = report
     raise error

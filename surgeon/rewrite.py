@@ -21,6 +21,7 @@ from surgeon.model import Model
 from surgeon.objects import make_constant, make_node, make_variable
 from surgeon.older import older_form
 from surgeon.sparing import Spared
+from surgeon.typed import Numbers, as_tensor, wide
 
 _MANY = 16  # names of one stem from which on the next number is remembered
 
@@ -306,10 +307,8 @@ class Draft:
         nodes: What was drafted, in order.
         results: What the names of a template stand for.
         also: Further nodes that the draft replaces, each with (its output, the new tensor).
-        leans: Nodes that say what the replacement rests on, of values that it reads: where a bound
-            comes from; the check of the rewrite has to hold them.
-        premises: Values whose making the replacement rests on although it reads none of it; the
-            check of the rewrite has to hold it.
+        leans: Nodes that the check has to hold, as what the replacement reads rests on them.
+        premises: Values, of which it reads none, whose making it rests on; the check holds them.
         findings: What builders found out for this replacement, to be asked for once more.
     """
 
@@ -326,7 +325,7 @@ class Draft:
     def op(
         self,
         op_type: str,
-        *inputs: gs.Tensor | None,
+        *inputs: gs.Tensor | Numbers | None,
         outputs: int | Sequence[str] = 1,
         domain: str = "",
         name: str | None = None,
@@ -337,7 +336,7 @@ class Draft:
 
         Args:
             op_type: The operator.
-            inputs: Operands; None for one left out.
+            inputs: Operands; None for one left out; numbers become constants: see `as_tensor`.
             outputs: How many outputs, or their names' endings.
             domain: The operator's domain.
             name: The ending of the node's name; default the operator.
@@ -351,7 +350,10 @@ class Draft:
             surgeon.opsets.Unavailable: The model's opset has no such operator or form.
         """
         surgery, attributes = self.surgery, {**attributes, **(also or {})}
-        tensors = [make_variable("") if t is None else t for t in inputs]
+        tensors = [
+            t if isinstance(t, gs.Tensor) else as_tensor(self, op_type, domain, inputs, i)
+            for i, t in enumerate(inputs)
+        ]
         plain = domain in standard.STANDARD and outputs == 1
         if plain and (older := older_form(self, op_type, tensors, attributes)) is not None:
             return older
@@ -382,9 +384,7 @@ class Draft:
 
     def constant(self, array: Array | Sequence[Any], ending: str = "constant") -> gs.Constant:
         """A new initializer; lists of integers become int64."""
-        value = np.asarray(array)
-        if not isinstance(array, np.ndarray) and value.dtype.kind == "i":
-            value = value.astype(np.int64)
+        value = array if isinstance(array, np.ndarray) else wide(array)
         return self.surgery.constant(self.graph, f"{self.stem}/{ending}", value)
 
     def holds(self, node: gs.Node) -> bool:

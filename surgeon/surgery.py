@@ -257,6 +257,9 @@ def apply(
 
         refuse_unfreed(report, original, axioms)
     if verify and (work.changed or _is_recorded(reference)):
+        from surgeon.refusing import refuse_endless
+
+        refuse_endless(original, report)
         if progress:
             progress("verify")
         verdict = beside.verdict(work, progress)

@@ -10,15 +10,14 @@ import onnx
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
-from surgeon import opsets, standard
+from surgeon import opsets
 from surgeon.dims import Expr
 from surgeon.expressions import Unknown
-from surgeon.facts.fact import INTEGERS
-from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match
 from surgeon.notation import NodePattern, Pattern
 from surgeon.rewrite import Draft, Refused
 from surgeon.standard import STANDARD
+from surgeon.typed import Unfit, type_beside, typed
 
 _COMPUTED = (np.float64, np.int64)  # in what expressions compute
 
@@ -154,33 +153,13 @@ def _typed(
         NotPlain: They are none of that type.
     """
     array = np.asarray(value)
-    own = standard.schema(operator, standard.newest_opset())
-    if own is None or domain not in STANDARD or array.dtype not in _COMPUTED:
+    if array.dtype not in _COMPUTED:
         return array
-    kinds = [own.inputs[min(i, len(own.inputs) - 1)].type_str for i in range(len(operands))]
-    for kind, other in zip(kinds, operands, strict=True):
-        dtype = draft.facts.of(other).dtype if kind == kinds[place] and other is not None else 0
-        if dtype in FLOATS:
-            return array.astype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
-        if dtype in INTEGERS:
-            return _whole(array, onnx.helper.tensor_dtype_to_np_dtype(dtype), name)
-    return array
-
-
-def _whole(array: NDArray[Any], kind: np.dtype[Any], name: str) -> NDArray[Any]:
-    """Computed numbers beside whole ones, in their type.
-
-    Raises:
-        NotPlain: It does not hold them.
-    """
-    if array.dtype.kind == "f":
-        raise NotPlain(name, f"`@{name}` is computed as fractions, beside an operand of {kind}")
-    with np.errstate(all="ignore"):
-        held = array.astype(kind)
-    lost = (held.astype(array.dtype) != array) | ((array < 0) & (kind.kind == "u"))
-    for number in array[lost].ravel()[:1]:
-        raise NotPlain(name, f"`@{name}` holds {number}, and stands beside an operand of {kind}")
-    return held
+    dtype = type_beside(draft.facts, domain, operator, operands, place)
+    try:
+        return typed(array, dtype) if dtype else array
+    except Unfit as error:
+        raise NotPlain(name, f"`@{name}` {error}") from None
 
 
 def _moved(draft: Draft, move: opsets.Moved, value: Any, first: gs.Tensor | None) -> gs.Tensor:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from aten_node import agrees, stays
+
+import surgeon
 
 
 @pytest.mark.parametrize("opset", [9, 13, 18])
@@ -63,6 +66,16 @@ def test_conv_tbc_in_double_precision(opset: int) -> None:
     random = np.random.default_rng(4)
     shapes = [(5, 2, 3), (2, 3, 4), (4,)]
     agrees("conv_tbc", [*map(random.normal, [0] * 3, [1] * 3, shapes), 1], {}, opset, dynamic=False)
+
+
+def test_conv_tbc_of_any_length() -> None:
+    text = """
+      <ir_version: 7, opset_import: ["": 11, "org.pytorch.aten": 1]>
+      g (float[t,b,3] x, float[2,3,4] w, float[4] c) => (float[u,b,4] y) <int64 pad = {0}> {
+        y = org.pytorch.aten.ATen <operator = "conv_tbc"> (x, w, c, pad)
+      }"""
+    model = onnx.parser.parse_model(text)
+    assert surgeon.apply(model, "aten").report.status == "equivalent"
 
 
 def test_numbers_that_integers_do_not_hold_are_refused() -> None:

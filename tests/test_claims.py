@@ -147,6 +147,23 @@ def test_what_a_loop_carries_has_the_shape_of_every_turn() -> None:
     assert "shapes that bodies declare were false: `s`" in result.report.remarks
 
 
+def test_what_a_loop_gives_back_has_no_shape_of_the_first_turn() -> None:
+    """With that onnxruntime's optimisations take the condition for a constant, and never end."""
+    text = """<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+    g (float[6] x) => (float[n] y) <bool yes = {1}> {
+      a = org.pytorch.aten.ATen <operator = "hypot", overload_name = ""> (x, x)
+      y = Loop (, yes, a) <body = b (int64 i, bool c, float[k] s) => (bool d, float[5] t)
+        <int64[1] zero = {0}, int64[1] one = {1}, int64[1] last = {-1}, int64[1] three = {3}> {
+          t = Slice (s, zero, last) m = Shape (t) more = Greater (m, three) d = Squeeze (more) }>
+    }"""
+    result = surgeon.apply(model(text), "aten", verify=False)
+    body = next(n for n in result.model.to_proto().graph.node if n.op_type == "Loop").attribute[0].g
+    assert shape_of(body.output[1]) == [""]
+    assert result.report.remarks == ("shapes that bodies declare were false: `t`",)
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    assert session.run(None, {"x": np.ones(6, np.float32)})[0].shape == (3,)
+
+
 GUESSED = """
 <ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 1]>
 g (float[N,4] x) => (int64[N,4] y) <int64 one = {1}> {

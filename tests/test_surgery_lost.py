@@ -186,3 +186,37 @@ def test_an_assignment_that_an_old_exporter_lost_is_asked_about(tmp_path: Path) 
     surgeon.apply(model, "aten", reference=tmp_path / "right.npz")
     model.producer_version = "1.12.1"
     surgeon.apply(model, "aten")
+
+
+@pytest.mark.parametrize(
+    ("count", "begins", "again", "ends"),
+    [
+        ("many", "yes", "a = Identity (on)", False),
+        ("", "yes", "a = Cast <to = 9> (on)", False),
+        ("many", "", "a = Identity (on)", False),
+        ("two", "yes", "a = Identity (on)", True),
+        ("many", "no", "a = Identity (on)", True),
+        ("many", "yes", "m = ReduceMax <keepdims = 0> (t) a = Less (m, ten)", True),
+    ],
+)
+def test_a_loop_that_never_ends_is_not_run(count: str, begins: str, again: str, ends: bool) -> None:
+    """Exporters write the condition of a `while` that asks for a size they know as it was."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 7, opset_import: ["": 12, "org.pytorch.aten": 1]> g (float[3] x) '
+        "=> (float[3] y)"
+        "<int64 many = {9223372036854775807}, int64 two = {2}, bool yes = {1}, bool no = {0}> {"
+        f"z = Loop ({count}, {begins}, x) <body = b (int64 i, bool c, float[3] s)"
+        " => (bool a, float[3] t) <bool on = {1}, float one = {1}, float ten = {10}> {"
+        f"t = Add (s, one) {again} }}>"
+        'y = org.pytorch.aten.ATen <operator = "sinc", overload_name = ""> (z) }'
+    )
+    if ends:
+        assert surgeon.apply(model, "aten").report.status == "equivalent"
+        return
+    surgeon.apply(model, "aten", verify=False)
+    with pytest.raises(VerifyError) as raised:
+        surgeon.apply(model, "aten")
+    assert raised.value.what == (
+        "the Loop that gives `z` never ends: its condition is a constant, as PyTorch's exporters "
+        "write it of a `while` that asks for a size they know"
+    )

@@ -118,3 +118,17 @@ def test_two_halves_of_the_last_axis_are_somebody_s_own(steps: str) -> None:
         " j = Unsqueeze (r, d) y = Concat <axis = -1> (i, j) }"
     )
     assert not surgeon.inspect(model).misexported
+
+
+def test_a_stack_of_something_else_stays_beside_windows() -> None:
+    text = WRITTEN.format(opset=17, axis=-2)
+    text = text.replace("(float[p,q,r,s] y)", "(float[p,q,r,s] y, float[2,4,3,2] z)")
+    text = text.replace("int64[1] d = {-2}", "int64[1] d = {-2}, int64[1] last = {-1}")
+    stack = "n = Neg (x) l = Unsqueeze (x, last) m = Unsqueeze (n, last)"
+    text = text.replace("y = Concat", f"{stack} z = Concat <axis = -1> (l, m) y = Concat")
+    result = surgeon.apply(parser.parse_model(text), "unfold-axes")
+    x = np.random.default_rng(0).normal(size=(2, 4, 3)).astype(np.float32)
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    y, z = session.run(None, {"x": x})
+    np.testing.assert_array_equal(y, _windows(x))
+    np.testing.assert_array_equal(z, np.stack([x, -x], -1))

@@ -13,6 +13,7 @@ from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
 _EITHER = frozenset({"Mul", "Add", "And", "Or", "Xor"})  # whose operands may change places
+_FRACTIONS = frozenset({"ReduceMean", "ReduceL2", "ReduceLogSumExp"})  # even of whole numbers
 _MOST_PARTS = 16  # of a Concat that several Concats join
 
 
@@ -74,8 +75,8 @@ def reduce_chain(draft: Draft, match: Match) -> gs.Tensor:
     rank = draft.facts.of(inner.inputs[0]).rank
     if outer.op != inner.op:
         raise Refused("the two are different operators")
-    if outer.op == "ReduceMean" and draft.facts.of(outer.outputs[0]).dtype not in FLOATS:
-        raise Refused("means of whole numbers lose their fractions, which the second would need")
+    if outer.op in _FRACTIONS and draft.facts.of(outer.outputs[0]).dtype not in FLOATS:
+        raise Refused("of whole numbers the first loses fractions, which the second would need")
     if rank is None:
         raise Refused("its rank is not known")
     keeps = [bool(attribute_of(node, "keepdims")) for node in (inner, outer)]

@@ -110,9 +110,13 @@ def cast_number(number: Array, dtype: int) -> Array | None:
 
 
 def filled_as_cast(draft: Draft, match: Match) -> gs.Tensor:
-    """What is filled with a number and then cast, filled with the number that the Cast gives."""
+    """What is filled with a number and then cast, or turned, filled with what that gives."""
     node, filled = match.root, match.nodes[1]
-    turned = cast_number(number_of(filled), draft.facts.of(node.outputs[0]).dtype or 0)
+    number = number_of(filled)
+    if node.op == "Not":
+        other: gs.Tensor = draft.op("ConstantOfShape", filled.inputs[0], value=~number)
+        return other
+    turned = cast_number(number, draft.facts.of(node.outputs[0]).dtype or 0)
     if turned is None:
         raise Refused("runtimes may not agree on what the Cast makes of its number")
     made: gs.Tensor = draft.op("ConstantOfShape", filled.inputs[0], value=turned)

@@ -32,7 +32,7 @@ def joined_places(draft: Draft, match: Match) -> gs.Tensor:
     c, root = Bench(draft), match.root
     flat, places = root.inputs
     whole, index, out = c.shape(flat), c.shape(places), c.shape(root.outputs[0])
-    source = _before_views(flat)
+    source = before_views(flat)
     shape = c.shape(source)
     if attribute_of(root, "axis") or not whole or index is None or out is None or shape is None:
         raise Refused("it is along another axis, or a shape is not known")
@@ -59,7 +59,8 @@ def joined_places(draft: Draft, match: Match) -> gs.Tensor:
     return as_shape(draft, source, out)
 
 
-def _before_views(tensor: gs.Tensor) -> gs.Tensor:
+def before_views(tensor: gs.Tensor) -> gs.Tensor:
+    """What a value is, in the same order, before Reshapes and the like."""
     node = producer_of(tensor)
     while node is not None and node.op in KEEP_ORDER and (node.domain or "") in STANDARD:
         tensor = node.inputs[0]
@@ -98,7 +99,7 @@ def _lines(c: Bench, term: gs.Tensor) -> Iterator[tuple[Dim, Line]]:
     if array is not None and array.dtype != object:
         yield from _counts(array.astype(np.int64))
     elif node is not None and node.op == "Mul":
-        sizes = [_size(c, t) for t in node.inputs]
+        sizes = [size_of(c, t) for t in node.inputs]
         known = [i for i, size in enumerate(sizes) if size is not None]
         if len(known) != 1:
             raise Refused("its indices are known at run time only")
@@ -129,7 +130,7 @@ def _counts(array: Array) -> Iterator[tuple[int, Line]]:
         raise Refused("its constant indices do not count from 0 along axes")
 
 
-def _size(c: Bench, tensor: gs.Tensor) -> Dim | None:
+def size_of(c: Bench, tensor: gs.Tensor) -> Dim | None:
     """A number that is constant, or the length of something."""
     fact = c.facts.of(tensor)
     value = fact.value if fact.value is not None else c.facts.array(tensor)

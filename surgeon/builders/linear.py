@@ -136,12 +136,13 @@ def narrow(array: Any, weight: Array) -> Array:
 
 
 def matmul_as_gemm(draft: Draft, match: Match) -> gs.Tensor:
-    """y = MatMul (x, w) + b of two matrices, with a b that does not make the result larger."""
+    """y = x @ w + b of two matrices, with a b that does not make the result larger."""
     facts, root = draft.facts, match.root
     product, b = match.values["m"], match.values["b"]
     assert product is not None
     assert b is not None
-    left, right = product.inputs[0].inputs
+    node: gs.Node = product.inputs[0]
+    left, right = node.inputs[:2]
     if facts.of(left).rank != 2 or facts.of(right).rank != 2:
         raise Refused("its operands are not provably matrices")
     if facts.of(product).dtype not in FLOATS:
@@ -150,7 +151,8 @@ def matmul_as_gemm(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("what is added may make the result larger")
     if facts.of(b).rank not in (0, 1, 2):
         raise Refused("what is added is no number, vector or matrix")
-    return draft.op("Gemm", left, right, b)
+    attributes = {**node.attrs, "beta": 1.0} if node.op == "Gemm" else {}
+    return draft.op("Gemm", left, right, b, **attributes)
 
 
 def transposed_into_gemm(draft: Draft, match: Match) -> gs.Tensor:

@@ -121,7 +121,8 @@ def _check_value(draft: Draft, pad: gs.Node, node: gs.Node) -> None:
         raise Refused("what the Pad adds is computed at run time, or no number")
     if node.op == "MaxPool":
         least = -np.inf if value.dtype.kind == "f" else np.iinfo(value.dtype).min
-        if value.item() != least:
+        covered = value.item() == 0 and draft.facts.of(pad.inputs[0]).not_negative
+        if value.item() != least and not covered:
             raise Refused("the Pad may add what is not the least")
     elif node.op == "ConvInteger" and len(node.inputs) > 2 and not node.inputs[2].is_empty():
         zero = array_of(draft, node, 2)

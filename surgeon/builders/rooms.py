@@ -23,6 +23,7 @@ _HELD: Mapping[str, str] = {
     ),
     "batches": "parted_batch",
     "borders": "edges_as_pad pad_behind_transpose pad_between",
+    "bounded_twice": "constants_of_greatest",
     "bounds": "clipped",
     "broadcasts": "broadcast_anyway",
     "caffe2": "caffe2_int8",
@@ -43,6 +44,7 @@ _HELD: Mapping[str, str] = {
     "cropped": "slice_into_window",
     "directions": "directions_joined with_last_state",
     "dynamic": "stacked_convolution",
+    "each_row": "batch_of_places batch_of_rows",
     "einsum": "einsum_as_matmul einsum_in_bounds",
     "element_types": (
         "computed_in_the_wider convolved_in_one_type eye_of_booleans operand_types "
@@ -75,6 +77,7 @@ _HELD: Mapping[str, str] = {
         "transpose_before_split transposes_of_both view_before_split"
     ),
     "leading": "constant_without_leading",
+    "leaky": "leaky",
     "lengths": "shape_of_source",
     "levelled": "lines_as_planes resized_lines_as_planes volume_pool_as_planes",
     "linear": ("gemm_of_rows gemm_onto_gemm matmul_as_gemm shift_into_linear transposed_into_gemm"),
@@ -83,6 +86,7 @@ _HELD: Mapping[str, str] = {
         "list_in_order list_of_one number_as_list one_hot_of_sizes shapes_in_a_row where_of_lists"
     ),
     "logic": "choice_as_bounds logic_as_numbers not_as_less number_of_number",
+    "lookups": "joined_lookups",
     "masked_rows": "mask_as_places masked_row row_at_places where_of_rows",
     "masks": "masked_count masked_put masked_put_lines masked_reduce",
     "merged_axes": "merged_axes",
@@ -103,6 +107,7 @@ _HELD: Mapping[str, str] = {
     "numbers": "numbers_as_lists",
     "one_axis": "list_as_parts steps_as_views sum_along_one_axis",
     "one_line": "pool_of_plane windows_of_line",
+    "ones_around": "product_without_ones",
     "operands": (
         "attributes_as_inputs axes_from_front dynamic_slice expand_but_kept gather_of_places "
         "gather_under_mask joined_but_nothing sizes_said_once slice_bounds split_to_the_rest "
@@ -166,6 +171,7 @@ _HELD: Mapping[str, str] = {
     "spreads": "axes_without_expand beside_truth tile_as_expand",
     "stacked": "parts_as_layers sum_of_layers two_shares",
     "stepwise": "layer_step_by_step",
+    "strided": "strided_into_window",
     "summed": "sums_put_right",
     "sums": "cast_updates cumsum_as_matmul",
     "tapped": "deform_conv_as_samples",
@@ -176,7 +182,9 @@ _HELD: Mapping[str, str] = {
     "trt": "trt_dequantize trt_quantize trt_refused",
     "truths": "choice_of_numbers equal_to_truth settled_truth",
     "turned": "turned_region",
+    "turned_axes": "reduced_before_transpose",
     "turned_in_steps": "turned_in_steps",
+    "turned_sums": "transpose_behind_einsum transposes_into_einsum",
     "undilated": "conv_of_groups conv_with_zeros transposed_as_conv",
     "unfolded": "windows_put_right",
     "unquantized": (

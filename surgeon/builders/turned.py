@@ -13,6 +13,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.cleaning import order_of
+from surgeon.builders.turned_axes import NAMING, along_others, may_name_others
 from surgeon.facts.elementwise import ELEMENTWISE, REDUCTIONS
 from surgeon.links import maker_of
 from surgeon.match import Match, attribute_of
@@ -21,6 +22,7 @@ from surgeon.standard import STANDARD
 
 _EACH = ELEMENTWISE | {"Clip", "PRelu"}
 _ALONG = frozenset({"Concat", "LogSoftmax", "Softmax"})
+_OF_FIRST = REDUCTIONS | NAMING  # whose other operands have no axes of the first
 _MOST = 64  # nodes that one rewrite turns
 _LARGEST = 1 << 20  # bytes of a constant that is turned
 
@@ -130,7 +132,7 @@ def _saved(draft: Draft, region: _Region) -> int:
 
 def _computed(draft: Draft, node: gs.Node) -> Iterator[gs.Tensor]:
     """The operands that have axes to be turned, constants left out."""
-    for tensor in node.inputs[:1] if node.op in REDUCTIONS else node.inputs:
+    for tensor in node.inputs[:1] if node.op in _OF_FIRST else node.inputs:
         has_axes = not tensor.is_empty() and not isinstance(tensor, gs.Constant)
         if has_axes and draft.facts.of(tensor).rank != 0:
             yield tensor
@@ -150,6 +152,9 @@ def _may_turn(draft: Draft, node: gs.Node, rank: int) -> bool:
     if node.op in REDUCTIONS:
         axes = facts.array(node.inputs[1]) if len(node.inputs) > 1 else None
         if axes is None or not axes.size or not attribute_of(node, "keepdims"):
+            return False
+    elif node.op in NAMING:
+        if not may_name_others(draft, node, rank):
             return False
     elif node.op not in _EACH and node.op not in _ALONG:
         return False
@@ -193,6 +198,8 @@ def _turned(draft: Draft, root: gs.Node, region: _Region) -> gs.Tensor:
 def _again(draft: Draft, node: gs.Node, order: list[int], made: dict[int, gs.Tensor]) -> gs.Tensor:
     """One member of values that were never turned."""
     attributes, rank = dict(node.attrs), len(order)
+    if node.op in NAMING:
+        return along_others(draft, node, made[id(node.inputs[0])], order)
     if node.op in REDUCTIONS:
         axes = draft.facts.array(node.inputs[1])
         assert axes is not None

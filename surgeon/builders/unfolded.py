@@ -21,6 +21,9 @@ def windows_put_right(draft: Draft, match: Match) -> gs.Tensor:
     behind = int(attribute_of(node, "axis"))
     if behind >= 0:
         raise Refused("its axis is counted from the front")
+    if not all(map(_is_cut, node.inputs)):  # a stack that somebody wrote: it stays, as it is
+        same: gs.Tensor = c.op("Concat", *node.inputs, axis=behind)
+        return same
     turned = [_turned(c, part, behind) for part in node.inputs]
     rank = c.rank(turned[0])
     windows = [_window(c, t, rank + behind, rank) for t in turned]
@@ -32,6 +35,15 @@ def windows_put_right(draft: Draft, match: Match) -> gs.Tensor:
     axis = rank + behind
     made: gs.Tensor = c.op("Concat", *(c.unsqueeze(t, [axis]) for t in turned), axis=axis)
     return made
+
+
+def _is_cut(part: gs.Tensor) -> bool:
+    """Whether what got a new axis is a Slice, as it is or turned."""
+    node = producer_of(part)
+    cut = None if node is None or node.op != "Unsqueeze" else producer_of(node.inputs[0])
+    if cut is not None and cut.op == "Transpose":
+        cut = producer_of(cut.inputs[0])
+    return cut is not None and cut.op == "Slice"
 
 
 def _turned(c: Bench, part: gs.Tensor, axis: int) -> gs.Tensor:

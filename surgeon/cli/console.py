@@ -224,7 +224,7 @@ def _explain(error: BaseException, place: Desk, log_file: Path | None) -> int:
 
 
 # What the system says of any file, at whatever moment, is no bug; and what helps.
-_PERMITTED = "Check the permissions of it, and of every folder above."
+_PERMITTED = "Check its permissions, those of the folders above, and that no program holds it."
 _ROOM = "Free some space, or name another folder: of temporary files that is TMPDIR."
 _OPEN = "Close other programs, or allow more open files: `ulimit -n`."
 _THERE = "See that the file, and the folder that the command runs in, are still there."
@@ -319,7 +319,7 @@ def _close(log: TextIO) -> None:
 
 def _opened(path: str, flags: int) -> int:
     """Open a log: of a pipe that nobody reads at once an error, and no waiting for a reader."""
-    if not hasattr(os, "O_NONBLOCK"):
+    if sys.platform == "win32":
         return os.open(path, flags, 0o666)
     handle = os.open(path, flags | os.O_NONBLOCK, 0o666)
     os.set_blocking(handle, True)

@@ -260,11 +260,8 @@ class _Loader:
         """
         text = read_text(path)
         if by is not None and not _BEGIN.search(text):
-            raise RecipeError(
-                f"`{path}` is no recipe",
-                where=by,
-                mend="A recipe has a line `surgeon: 1`.",
-            )
+            mend = "A recipe has a line `surgeon: 1`."
+            raise RecipeError(f"`{path}` is no recipe", where=by, mend=mend)
         self.texts.append(_Text(path, key, text))
         return self.recipe(text, str(path), key)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
+
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
@@ -134,6 +136,8 @@ def read_list(draft: Draft, match: Match) -> gs.Tensor:
         return required(node, 0)
     if kind == "slice":
         return _slice(c, node)
+    if kind == "sum":
+        return _sum(c, required(node, 0))
     return _joined(c, node, new_axis=kind == "stack")
 
 
@@ -158,6 +162,17 @@ def _length(c: Bench, listed: gs.Tensor) -> gs.Tensor:
         raise Refused(NO_LIST)
     # of a tensor as of a list of numbers, the length of the first axis
     made = c.op("Gather", c.op("Shape", listed), c.number(0, TYPE.INT64), axis=0)
+    return made
+
+
+def _sum(c: Bench, listed: gs.Tensor) -> gs.Tensor:
+    """Python's own `sum`, of numbers."""
+    if known := elements(listed):
+        return reduce(partial(c.op, "Add"), known)
+    if not is_sequence(c, listed):
+        raise Refused("it is no sum of a list")
+    joined = c.op("ConcatFromSequence", listed, axis=0, new_axis=1)
+    made: gs.Tensor = c.op("ReduceSum", joined, c.ints([0], "axes"), keepdims=0)
     return made
 
 

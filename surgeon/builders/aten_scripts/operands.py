@@ -23,7 +23,9 @@ WHOLE = frozenset(
 PLACES = frozenset({"__getitem__", "SequenceAt"})
 LENGTHS = frozenset({"len", "SequenceLength"})
 STACKED = frozenset({"Gather", "Slice", "Shape"})  # what reads a list below opset 11
-READERS = WHOLE | PLACES | LENGTHS | STACKED | {"slice", "concat", "concatenate", "Identity", "If"}
+READERS = (
+    WHOLE | PLACES | LENGTHS | STACKED | {"slice", "sum", "concat", "concatenate", "Identity", "If"}
+)
 NO_LIST = "what its list is made of is not known"
 
 

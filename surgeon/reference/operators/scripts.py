@@ -102,6 +102,11 @@ def range_length(lo: int, hi: int, step: int) -> Array:
     return np.asarray(len(range(int(lo), int(hi), int(step))), np.int64)
 
 
+def total(self: Listed) -> Array:
+    """Python's own `sum`, of numbers."""
+    return np.asarray(sum(self[1:], self[0]) if len(self) else 0)
+
+
 def length(a: Listed) -> Array:
     return np.asarray(len(a), np.int64)
 
@@ -209,6 +214,7 @@ TABLE: tuple[Row, ...] = (
     ("list_with_default(int[] list, int[] defaults) -> int[]", list_with_default),
     ("len.t(List a) -> int", length),
     ("len.Tensor(Tensor a) -> int", length),
+    ("sum.int(List self) -> int", total),
     ("list.t(List l) -> t[]", same),
     ("copy.t(List l) -> t[]", same),
     *((schema, _changing(change)) for schema, change in _CHANGES),
