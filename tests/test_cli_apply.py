@@ -199,10 +199,10 @@ def test_where_the_report_cannot_be_written_the_output_stays(
     out, report, make = tmp_path / "o.onnx", tmp_path / "r.html", tempfile.mkstemp
     out.write_bytes(b"as it was")
 
-    def full(*, prefix: str, dir: Path) -> tuple[int, str]:
+    def full(*, prefix: str, suffix: str, dir: Path) -> tuple[int, str]:
         if report.name in prefix:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return make(prefix=prefix, dir=dir)
+        return make(prefix=prefix, suffix=suffix, dir=dir)
 
     monkeypatch.setattr(tempfile, "mkstemp", full)
     refused(run("apply", "clean", net, out, "--report", report), 5, "No space left on device")

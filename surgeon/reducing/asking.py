@@ -79,7 +79,8 @@ def _written(part: Model) -> Iterator[Path]:
                     each.unlink(missing_ok=True)
         return
     with Folder() as folder:
-        path = Path(folder, "part.onnx")
+        path = Path(folder, "alone", "part.onnx")  # the check finds nothing else beside it
+        path.parent.mkdir()
         part.save(path, external_data=INLINE)
         yield path
 

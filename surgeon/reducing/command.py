@@ -197,7 +197,8 @@ class Check:
         if doubt is None:
             return
         with Folder() as folder:
-            path = Path(folder, "plain.onnx")
+            path = Path(folder, "alone", "plain.onnx")
+            path.parent.mkdir()
             write_plain(path, model)
             plain = self.run(path)
         if plain.status is None and found.status is None:
