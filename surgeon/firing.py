@@ -25,7 +25,7 @@ from surgeon.recipe import BuilderCall, Rule
 from surgeon.report import Change, MissRecord, Notes, Refusal
 from surgeon.rewrite import Draft, Refused, Surgery
 from surgeon.template import NotPlain, instantiate, plain
-from surgeon.typed import Unfit
+from surgeon.typed import NotOfType
 
 Pairs = list[tuple[gs.Tensor, gs.Tensor]]
 Check = Callable[[Rule, Match, Draft, Pairs], str | None]
@@ -96,7 +96,7 @@ class Firing:
                 refusal = self.check(rule, outcome, draft, read or pairs)  # the others are anything
                 if refusal is not None and rule.contract:
                     self.surgery.unkept.update((id(old), old) for old, _ in pairs)
-        except (Refused, Unfit, opsets.Unavailable, dims.TooLarge) as error:
+        except (Refused, NotOfType, opsets.Unavailable, dims.TooLarge) as error:
             refusal, place = str(error), _place(rule, error)
         except RecipeError:  # the recipe itself is wrong, at whatever node
             raise

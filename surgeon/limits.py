@@ -34,7 +34,7 @@ def beyond(model: Model, wanted: Target) -> tuple[Beyond, ...]:
     """
     if not wanted.count:
         return ()
-    work = model.clone()
+    work = Model.of(model).clone()  # of one that was rewritten the result
     walk = _Look(work, Facts(work), wanted)
     walk.once()
     return tuple(

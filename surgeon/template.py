@@ -17,7 +17,7 @@ from surgeon.match import Match
 from surgeon.notation import NodePattern, Pattern
 from surgeon.rewrite import Draft, Refused
 from surgeon.standard import STANDARD
-from surgeon.typed import Unfit, type_beside, typed
+from surgeon.typed import NotOfType, type_beside, typed
 
 _COMPUTED = (np.float64, np.int64)  # in what expressions compute
 
@@ -158,7 +158,7 @@ def _typed(
     dtype = type_beside(draft.facts, domain, operator, operands, place)
     try:
         return typed(array, dtype) if dtype else array
-    except Unfit as error:
+    except NotOfType as error:
         raise NotPlain(name, f"`@{name}` {error}") from None
 
 

@@ -21,7 +21,7 @@ from surgeon.standard import STANDARD
 Numbers: TypeAlias = bool | int | float | Sequence[Any] | NDArray[Any]
 
 
-class Unfit(ValueError):
+class NotOfType(ValueError):
     """Numbers are not of the type that they have to be of; the text says what they are."""
 
 
@@ -53,18 +53,18 @@ def typed(array: NDArray[Any], dtype: int) -> NDArray[Any]:
     """Numbers in an element type.
 
     Raises:
-        Unfit: It does not hold them.
+        NotOfType: It does not hold them.
     """
     kind = onnx.helper.tensor_dtype_to_np_dtype(dtype)
     if dtype in FLOATS:
         return array.astype(kind)
     if array.dtype.kind == "f":
-        raise Unfit(f"is computed as fractions, beside an operand of {kind}")
+        raise NotOfType(f"is computed as fractions, beside an operand of {kind}")
     with np.errstate(all="ignore"):
         held = array.astype(kind)
     lost = (held.astype(array.dtype) != array) | ((array < 0) & (kind.kind == "u"))
     for number in array[lost].ravel()[:1]:
-        raise Unfit(f"holds {number}, and stands beside an operand of {kind}")
+        raise NotOfType(f"holds {number}, and stands beside an operand of {kind}")
     return held
 
 
@@ -91,7 +91,7 @@ def as_tensor(
     of its own.
 
     Raises:
-        Unfit: They are not of that type.
+        NotOfType: They are not of that type.
     """
     given = operands[place]
     if given is None:

@@ -136,6 +136,20 @@ def test_apply_tells_and_is_strict(npu: Path, model: Path, tmp_path: Path) -> No
     assert not (tmp_path / "none.onnx").exists()
 
 
+def test_apply_looks_at_the_result(npu: Path) -> None:
+    text = """
+    <ir_version: 8, opset_import: ["": 17]>
+    g (float[1,2,4,4] x) => (float[1,2,4,4] y) { y = Softmax <axis = 1> (x) }
+    """
+    given = onnx.parser.parse_model(text)
+    npu.write_text(NPU.replace("operators: [", "operators: [Transpose, "))
+    before = surgeon.apply(given, "clean", target=npu).report
+    assert any("beyond a limit" in failure for failure in before.failures)
+    after = surgeon.apply(given, "opset-13-forms", target=npu).report
+    assert after.changes
+    assert not after.failures
+
+
 def test_inspect_prints_them(npu: Path, model: Path) -> None:
     shown = " ".join(run("inspect", model, "--target", npu).output.split())
     assert "beyond its limits: 1 Conv kernels of 3 at most: node 'b' (ai.onnx.Conv)" in shown
