@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
@@ -76,20 +75,18 @@ def batch_of_rows(draft: Draft, match: Match) -> gs.Tensor:
 
 
 def _need_count(c: Bench, t: gs.Tensor, rank: int, length: Dim) -> None:
-    """That a tensor counts to this length along the first of so many axes.
+    """That a tensor counts to this length along the first of so many axes, at run time.
 
     Raises:
-        Refused: It does not, or not provably.
+        Refused: It does not, or not provably; or it is a constant.
     """
     line = line_through(c, t)
     if line.along is None or line.along + rank - c.rank(t) != 0:
         raise Refused("its indices do not count along their first axis")
     if line.values is not None:
-        counts = np.array_equal(line.values, np.arange(len(line.values)))
-        whole = counts and dims.equal(len(line.values), length) is True
-    else:
-        whole = (line.start, line.limit is not None) == (0, True)
-        whole = whole and line.end > 1 << 31 and dims.equal(line.limit or 0, length) is True
+        raise Refused("its rows are counted beforehand, and some runtimes take no `batch_dims`")
+    whole = (line.start, line.limit is not None) == (0, True)
+    whole = whole and line.end > 1 << 31 and dims.equal(line.limit or 0, length) is True
     if not whole:
         raise Refused("whether its indices count all the rows is not provable")
 
