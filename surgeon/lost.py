@@ -16,13 +16,15 @@ What changes a list in place must give the changed list, in files of every relea
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator
+from collections import ChainMap, Counter
+from collections.abc import Iterator, MutableMapping
 
 import onnx
 
 from surgeon.model import Model
+from surgeon.nested import bodies, standard_nodes
 from surgeon.spelling import is_foreign, operator_name
+from surgeon.standard import STANDARD
 
 _ZEROS = frozenset(
     f"aten.{name}"
@@ -40,6 +42,7 @@ _CHANGES = frozenset(
     )
 )
 _MANY = 2**40  # turns, which take days
+_COUNTS = (onnx.TensorProto.BOOL, onnx.TensorProto.INT64)
 
 LOST = (
     "PyTorch before 1.5 leaves assignments to a slice (`x[:, 1:3] = v`) out of its files, mostly "
@@ -181,30 +184,47 @@ def endless_loops(model: Model) -> list[str]:
 
     A `while` is written as a Loop of as many turns as 64 bits count.
     """
-    known = {t.name: t for graph in _graphs(model.proto) for t in graph.initializer}
-    for node in (node for graph in _graphs(model.proto) for node in graph.node):
+    graph = model.proto.graph
+    return [*_endless(graph, {})] if any(standard_nodes(graph, "Loop")) else []
+
+
+def _endless(graph: onnx.GraphProto, outer: MutableMapping[str, onnx.TensorProto]) -> Iterator[str]:
+    known = _constants(graph, outer)
+    for node in graph.node:
+        for body in bodies(node):
+            yield from _endless(body, known)
+            if node.op_type != "Loop" or node.domain not in STANDARD or not body.output:
+                continue
+            count, begins = [*node.input, "", ""][:2]
+            goes_on = _constants(body, known).get(body.output[0].name)
+            if (
+                (not count or _is_least(known.get(count), _MANY))
+                and (not begins or _is_least(known.get(begins), 1))
+                and _is_least(goes_on, 1)
+            ):
+                yield next(iter(node.output), "") or node.name or node.op_type
+
+
+def _constants(
+    graph: onnx.GraphProto, outer: MutableMapping[str, onnx.TensorProto]
+) -> MutableMapping[str, onnx.TensorProto]:
+    """What is constant in a graph, by name; siblings of it may call other values so."""
+    known = ChainMap({tensor.name: tensor for tensor in graph.initializer}, outer)
+    for node in graph.node:
         value = next((a.t for a in node.attribute if a.name == "value"), None)
+        made = next(iter(node.output), "")
         if node.op_type == "Constant" and value is not None:
-            known[node.output[0]] = value
-        elif node.op_type in ("Identity", "Cast") and node.input[0] in known:
-            known[node.output[0]] = known[node.input[0]]
+            known[made] = value
+        elif node.op_type in ("Identity", "Cast") and next(iter(node.input), "") in known:
+            known[made] = known[node.input[0]]
+    return known
 
-    def is_known(name: str, least: int) -> bool:
-        tensor = known.get(name)
-        if tensor is None or onnx.external_data_helper.uses_external_data(tensor):
-            return False
-        return bool((onnx.numpy_helper.to_array(tensor) >= least).all())
 
-    found = []
-    for node in (node for graph in _graphs(model.proto) for node in graph.node):
-        if node.op_type != "Loop" or is_foreign(operator_name(node)):
-            continue
-        count, begins = [*node.input, "", ""][:2]
-        body = next(a.g for a in node.attribute if a.name == "body")
-        unending = not begins or is_known(begins, 1)
-        if (not count or is_known(count, _MANY)) and unending and is_known(body.output[0].name, 1):
-            found.append(node.output[0] if node.output else node.name or node.op_type)
-    return found
+def _is_least(tensor: onnx.TensorProto | None, least: int) -> bool:
+    """Whether all numbers of a tensor are known, and no less."""
+    if tensor is None or tensor.data_type not in _COUNTS or tensor.data_location == tensor.EXTERNAL:
+        return False
+    return bool((onnx.numpy_helper.to_array(tensor) >= least).all())
 
 
 def _in_order(

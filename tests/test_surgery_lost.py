@@ -188,6 +188,20 @@ def test_an_assignment_that_an_old_exporter_lost_is_asked_about(tmp_path: Path) 
     surgeon.apply(model, "aten")
 
 
+def test_bodies_call_other_values_by_one_name() -> None:
+    """What is constant in one body is not in its sibling."""
+    body = "<body = b (int64 i, bool c, float[3] s) => (bool a, float[3] t)"
+    model = onnx.parser.parse_model(
+        '<ir_version: 7, opset_import: ["": 12, "org.pytorch.aten": 1]> g (float[3] x) '
+        "=> (float[3] y) <int64 many = {9223372036854775807}, int64 two = {2}> {"
+        f"v = Loop (two, , x) {body} <bool a = {{1}}, float o = {{1}}> {{ t = Add (s, o) }}>"
+        f"z = Loop (many, , v) {body} <float o = {{1}}, float e = {{9}}> {{"
+        "t = Add (s, o) m = ReduceMax <keepdims = 0> (t) a = Less (m, e) }>"
+        'y = org.pytorch.aten.ATen <operator = "sinc", overload_name = ""> (z) }'
+    )
+    assert surgeon.apply(model, "aten").report.status == "equivalent"
+
+
 @pytest.mark.parametrize(
     ("count", "begins", "again", "ends"),
     [
