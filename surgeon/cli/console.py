@@ -253,18 +253,18 @@ def _as_error(error: Exception, place: Desk, log_file: Path | None) -> SurgeonEr
             where=str(error.filename)[:200],
             mend="Check what was given.",
         )
-    if isinstance(error, OSError) and error.errno in _SYSTEM:
-        return SurgeonError(
-            f"the system refuses: {error.strerror}",
-            where=str(error.filename or os.curdir)[:200],
-            mend=_SYSTEM[error.errno],
-        )
     trace = "".join(traceback.format_exception(error))
     if place.log is not None:
         with contextlib.suppress(OSError):
             place.log.write(trace)
     if place.verbose:
         sys.stderr.write(trace)
+    if isinstance(error, OSError) and error.errno in _SYSTEM:
+        return SurgeonError(
+            f"the system refuses: {error.strerror}",
+            where=str(error.filename or os.curdir)[:200],
+            mend=_SYSTEM[error.errno],
+        )
     hint = f"The traceback is in {log_file}: {ISSUES}." if log_file is not None else (
         "Run it again with `--log-file log.txt` (or `-v` to see the traceback), and " + ISSUES + "."
     )  # fmt: skip
