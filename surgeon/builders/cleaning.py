@@ -82,17 +82,21 @@ def reduce_chain(draft: Draft, match: Match) -> gs.Tensor:
     keeps = [bool(attribute_of(node, "keepdims")) for node in (inner, outer)]
     if keeps[0] and not keeps[1]:
         raise Refused("the first keeps axes of length 1 that the second drops")
-    first = _reduced(draft, inner, rank)
+    first = reduced(draft, inner, rank)
     left = list(range(rank)) if keeps[0] else [i for i in range(rank) if i not in first]
-    second = [left[axis] for axis in _reduced(draft, outer, len(left))]
+    second = [left[axis] for axis in reduced(draft, outer, len(left))]
     if keeps[1] and not keeps[0]:
         raise Refused("the second keeps axes of length 1 that the first drops")
     axes = draft.constant(sorted({*first, *second}), "axes")
     return draft.op(outer.op, inner.inputs[0], axes, keepdims=int(keeps[0]))
 
 
-def _reduced(draft: Draft, node: gs.Node, rank: int) -> list[int]:
-    """The axes that a reduction reduces, from 0."""
+def reduced(draft: Draft, node: gs.Node, rank: int) -> list[int]:
+    """The axes that a reduction reduces, from 0.
+
+    Raises:
+        Refused: They are computed, or none are named.
+    """
     array = None if len(node.inputs) < 2 else draft.facts.array(node.inputs[1])
     if array is None or not array.size:
         raise Refused("its axes are not named")

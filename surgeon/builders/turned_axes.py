@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import Bench, operand
-from surgeon.builders.cleaning import order_of
-from surgeon.facts.elementwise import REDUCTIONS
+from surgeon.builders.cleaning import order_of, reduced
 from surgeon.facts.fact import Array
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
 
-NAMING = frozenset({"DequantizeLinear", "Gather", "Pad", "QuantizeLinear", "Slice", "Tile"})
+_LEVELS = frozenset({"DequantizeLinear", "QuantizeLinear"})
+NAMING = _LEVELS | {"Gather", "Pad", "Slice", "Tile"}
 _BY_AXES = {"Slice": 3, "Pad": 3}  # which of their operands names axes
 _PLACES = frozenset({"ArgMax", "ArgMin"})
 _SLICE_KEEPS_NAMES = 10  # the opset whose Slice is inferred wrongly: see `bench.nameless`
@@ -28,11 +26,9 @@ def may_name_others(draft: Draft, node: gs.Node, rank: int) -> bool:
         return False
     if node.op == "Gather":
         return draft.facts.of(node.inputs[1]).rank == 1
-    if node.op in ("DequantizeLinear", "QuantizeLinear"):
-        return not attribute_of(node, "block_size") and draft.facts.of(node.inputs[1]).rank in (
-            0,
-            1,
-        )
+    if node.op in _LEVELS:
+        steps = draft.facts.of(node.inputs[1]).rank
+        return not attribute_of(node, "block_size") and steps in (0, 1)
     return _axes(draft, node, rank) is not None and (
         node.op == "Slice" or _counts(draft, node) is not None
     )
@@ -44,11 +40,15 @@ def _counts(draft: Draft, node: gs.Node) -> Array | None:
     return None if told is None else draft.facts.array(told)
 
 
+def _named(node: gs.Node) -> gs.Tensor | None:
+    """The operand that names axes, of a node that has one."""
+    place = _BY_AXES.get(node.op)
+    return None if place is None else operand(node, place)
+
+
 def _axes(draft: Draft, node: gs.Node, rank: int) -> list[int] | None:
     """The axes that a Slice, Pad or Tile works along, as it names them; None if computed."""
-    place = _BY_AXES.get(node.op)
-    named = None if place is None else operand(node, place)
-    if named is not None:
+    if (named := _named(node)) is not None:
         array = draft.facts.array(named)
         return None if array is None else [int(axis) % rank for axis in array.reshape(-1)]
     if node.op != "Slice":
@@ -61,20 +61,17 @@ def along_others(draft: Draft, node: gs.Node, x: gs.Tensor, order: list[int]) ->
     """The node of x, whose axes are those of its operand in this order."""
     c, rank = Bench(draft), len(order)
     attributes, operands = dict(node.attrs), [x, *node.inputs[1:]]
-    if node.op == "Gather" or (
-        node.op.endswith("Linear") and draft.facts.of(node.inputs[1]).rank == 1
-    ):
+    if node.op == "Gather" or (node.op in _LEVELS and draft.facts.of(node.inputs[1]).rank == 1):
         attributes["axis"] = order.index(int(attribute_of(node, "axis")) % rank)
-    elif not node.op.endswith("Linear"):
+    elif node.op == "Slice" or _named(node) is not None:
         axes = _axes(draft, node, rank)
         assert axes is not None
-        if operand(node, _BY_AXES.get(node.op, len(node.inputs))) is not None or node.op == "Slice":
-            operands[3:4] = [c.ints([order.index(axis) for axis in axes], "axes")]
-        else:
-            counts = _counts(draft, node)
-            assert counts is not None
-            turned = counts.reshape(-1, rank)[:, order].reshape(-1)
-            operands[1] = c.ints_of(np.ascontiguousarray(turned), "counts")
+        operands[3:4] = [c.ints([order.index(axis) for axis in axes], "axes")]
+    elif node.op not in _LEVELS:
+        counts = _counts(draft, node)
+        assert counts is not None
+        turned = counts.reshape(-1, rank)[:, order].reshape(-1)
+        operands[1] = c.ints_of(np.ascontiguousarray(turned), "counts")
     y: gs.Tensor = draft.op(node.op, *operands, **attributes)
     return y
 
@@ -85,7 +82,10 @@ def reduced_before_transpose(draft: Draft, match: Match) -> gs.Tensor:
     rank = draft.facts.of(inner.inputs[0]).rank
     order = order_of(inner, rank)
     count, attributes, x = len(order), dict(node.attrs), inner.inputs[0]
-    axes = _reduced(draft, node, count)
+    if node.op in _PLACES:
+        axes = {int(attribute_of(node, "axis")) % count}
+    else:
+        axes = {*reduced(draft, node, count)}
     left = [axis for place, axis in enumerate(order) if place not in axes]
     gone = sorted(order[place] for place in axes)
     if attribute_of(node, "keepdims") and left:
@@ -98,19 +98,3 @@ def reduced_before_transpose(draft: Draft, match: Match) -> gs.Tensor:
     else:
         y = draft.op(node.op, x, draft.constant(gone, "axes"), **attributes)
     return y
-
-
-def _reduced(draft: Draft, node: gs.Node, rank: int) -> set[int]:
-    """The axes that go.
-
-    Raises:
-        Refused: They are computed, or none are named.
-    """
-    if node.op in _PLACES:
-        return {int(attribute_of(node, "axis")) % rank}
-    assert node.op in REDUCTIONS
-    named: Any = operand(node, 1)
-    array = None if named is None else draft.facts.array(named)
-    if array is None or not array.size:
-        raise Refused("its axes are not named")
-    return {int(axis) % rank for axis in array.reshape(-1)}
