@@ -56,7 +56,7 @@ def fit_of(
         return None
     proto = model.proto
     own = {f"{function.domain}.{function.name}" for function in proto.functions}
-    refused = operators.keys() - wanted.taken - wanted.partly - own
+    refused = operators.keys() - wanted.operators - own
     opset = opset_of(proto) or 1
     # What a run for this target left, its rules write in what the target lacks too.
     tried = last_target(proto.metadata_props) == wanted.name
@@ -149,7 +149,7 @@ def _of_other_tools(
     left = {
         name: count
         for name, count in operators.items()
-        if "." in name and not is_foreign(name) and name not in wanted.taken | wanted.partly
+        if "." in name and not is_foreign(name) and name not in wanted.operators
     }
     chosen: list[str] = []
     while left:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import onnx_graphsurgeon as gs
 
-from surgeon.candidates import Prepared
+from surgeon.candidates import Prepared, operator_of
 from surgeon.captured import dtype_name
 from surgeon.facts import Facts
 from surgeon.meanings import full_name
@@ -52,7 +52,12 @@ class _Look(Walk):
 
     def __init__(self, model: Model, facts: Facts, wanted: Target) -> None:
         super().__init__(model, facts, [])
-        self.wanted, self.limits = wanted, [Prepared(limit) for limit in wanted.limits]
+        self.wanted, self.operators = wanted, wanted.operators
+        self.limits: dict[str, list[Prepared]] = {}  # by the operators that they are for
+        for limit in map(Prepared, wanted.limits):
+            root = limit.matcher.root
+            for name in {full_name(home(root.domain, op), op) for op in root.operators}:
+                self.limits.setdefault(name, []).append(limit)
         self.found: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
 
     def once(self) -> None:
@@ -61,13 +66,12 @@ class _Look(Walk):
             self._values(INPUT, f"input `{tensor.name}`", [tensor])
 
     def _at(self, node: gs.Node, graph: gs.Graph) -> list[gs.Node] | None:
-        operator = full_name(home(node.domain or "", node.op), node.op)
-        if operator not in self.wanted.taken | self.wanted.partly:
+        operator = full_name(*operator_of(node))
+        if operator not in self.operators:
             return None
-        for limit in self.limits:
-            root, rule = limit.matcher.root, limit.rule
-            ends = {full_name(home(root.domain, op), op) for op in root.operators}
-            if operator in ends and (reason := self.firing.unmet(limit, node)):
+        for limit in self.limits.get(operator, ()):
+            rule = limit.rule
+            if reason := self.firing.unmet(limit, node):
                 self._take(operator, rule.why, str(rule.location), describe(node), reason)
         self._values(operator, describe(node), node.outputs)
         return None

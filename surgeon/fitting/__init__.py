@@ -133,7 +133,7 @@ def spelling_recipes(wanted: Target) -> Mapping[str, tuple[str, ...]]:
 
 def lacking(wanted: Target, operators: Mapping[str, int]) -> tuple[str, ...]:
     """The operators of a model that a target lacks, in the order that they are given in."""
-    has = wanted.taken | wanted.partly | _NOWHERE
+    has = wanted.operators | _NOWHERE
     return tuple(operator for operator in operators if operator not in has)
 
 
@@ -142,7 +142,7 @@ def _chosen(
     wanted: Target, allow: frozenset[str], without: frozenset[str] = frozenset()
 ) -> tuple[Rule, ...]:
     """The rules for a target, each for the operators that it lacks alone."""
-    has = wanted.taken | wanted.partly | _NOWHERE
+    has = wanted.operators | _NOWHERE
     known = [
         (rule, operator, written)
         for rule, forms in _rules()

@@ -36,6 +36,11 @@ class Target:
     axes: int | None = None
 
     @property
+    def operators(self) -> frozenset[str]:
+        """All that it takes, those with limits too."""
+        return self.taken | self.partly
+
+    @property
     def count(self) -> int:
         """How many limits it has."""
         return len(self.limits) + bool(self.types) + (self.axes is not None)
