@@ -185,18 +185,20 @@ def endless_loops(model: Model) -> list[str]:
     A `while` is written as a Loop of as many turns as 64 bits count.
     """
     graph = model.proto.graph
-    return [*_endless(graph, {})] if any(standard_nodes(graph, "Loop")) else []
+    if not any(standard_nodes(graph, "Loop")):
+        return []
+    return [*_endless(graph, _constants(graph, {}))]
 
 
-def _endless(graph: onnx.GraphProto, outer: MutableMapping[str, onnx.TensorProto]) -> Iterator[str]:
-    known = _constants(graph, outer)
+def _endless(graph: onnx.GraphProto, known: MutableMapping[str, onnx.TensorProto]) -> Iterator[str]:
     for node in graph.node:
         for body in bodies(node):
-            yield from _endless(body, known)
+            inside = _constants(body, known)
+            yield from _endless(body, inside)
             if node.op_type != "Loop" or node.domain not in STANDARD or not body.output:
                 continue
             count, begins = [*node.input, "", ""][:2]
-            goes_on = _constants(body, known).get(body.output[0].name)
+            goes_on = inside.get(body.output[0].name)
             if (
                 (not count or _is_least(known.get(count), _MANY))
                 and (not begins or _is_least(known.get(begins), 1))

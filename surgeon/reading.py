@@ -16,6 +16,8 @@ _BESIDE = "Put the data file into the model's folder, and name it by its path fr
 # A pipe that nobody writes to is opened at once, and found to be one; a regular file is as ever.
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+# A folder that may be gone through need not be one that may be listed.
+_FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
 _BELOW = bool(_NO_LINK) and os.open in os.supports_dir_fd
 
 
@@ -134,9 +136,7 @@ def open_inside(path: Path, folder: Path) -> BinaryIO:
 
 
 def _open_below(folder: Path, parts: tuple[str, ...]) -> int:
-    way = (
-        getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY) | _AT_ONCE
-    )  # may not be listed
+    way = _FOLDER | _AT_ONCE
     at = os.open(folder, way)
     for place, part in enumerate(parts, 1):
         how = way if place < len(parts) else os.O_RDONLY | _AT_ONCE

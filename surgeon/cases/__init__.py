@@ -18,8 +18,9 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from surgeon.authoring import PYTHON, recipe_of
@@ -121,14 +122,10 @@ def run(
     Raises:
         RecipeError: A path, a recipe or a file of cases is wrong.
     """
-    found: list[Outcome] = []
     recipes, passed = _recipes(paths)
-    for path in recipes:
-        for outcome in _of_recipe(path, thorough, renamings, alone=len(recipes) == 1):
-            found.append(outcome)
-            if progress:
-                progress(outcome)
-    return Outcomes(tuple(found), passed)
+    alone = len(recipes) == 1
+    each = (_of_recipe(path, thorough, renamings, alone=alone) for path in recipes)
+    return Outcomes(_told(chain.from_iterable(each), progress), passed)
 
 
 def _recipes(paths: Sequence[str | Path]) -> tuple[list[Path], tuple[Path, ...]]:
@@ -200,14 +197,21 @@ def run_cases(
             where="rules",
             mend="Give what `@surgeon.rule(...)` makes; `surgeon test` runs the cases of recipes.",
         )
-    recipe, beside, found = recipe_of(*rules), Path(path), []
-    for outcome in _outcomes(
-        recipe, read_each(beside, [rule.id for rule in rules]), beside, True, RENAMINGS
-    ):
+    beside = Path(path)
+    cases = read_each(beside, [rule.id for rule in rules])
+    return Outcomes(_told(_outcomes(recipe_of(*rules), cases, beside, True, RENAMINGS), progress))
+
+
+def _told(
+    outcomes: Iterable[Outcome], progress: Callable[[Outcome], None] | None
+) -> tuple[Outcome, ...]:
+    """All of them; each is told as it comes."""
+    found: list[Outcome] = []
+    for outcome in outcomes:
         found.append(outcome)
         if progress:
             progress(outcome)
-    return Outcomes(tuple(found))
+    return tuple(found)
 
 
 def _of_recipe(
