@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.bench import Bench
+from surgeon.builders.bench import TYPE, Bench
 from surgeon.builders.joined import before_views, size_of
 from surgeon.builders.meshes import line_through
 from surgeon.builders.views import KEEP_ORDER
@@ -14,6 +14,7 @@ from surgeon.facts.fact import INTEGERS, same_dims
 from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
+_INDICES = (TYPE.INT32, TYPE.INT64)  # a Cast to fewer bits may wrap around
 _DEEP = 6  # nodes from an index back to what says how large it is
 
 
@@ -106,7 +107,7 @@ def _is_below(c: Bench, t: gs.Tensor, length: Dim) -> bool:
         if node.op == "Mod" and c.dtype(t) in INTEGERS:
             by = size_of(c, node.inputs[1])
             return not attribute_of(node, "fmod") and dims.equal(by or 0, length) is True
-        if node.op not in KEEP_ORDER and not (node.op == "Cast" and c.dtype(t) in INTEGERS):
+        if node.op not in KEEP_ORDER and not (node.op == "Cast" and c.dtype(t) in _INDICES):
             return False
         t = node.inputs[0]
     return False
