@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from surgeon.choices import check_metadata
 from surgeon.document import Value, parse
 from surgeon.errors import Location, RecipeError
 from surgeon.extension import BEHIND, IN_FRONT, Extension, parse_extension
@@ -15,30 +14,12 @@ from surgeon.nested import every_node
 from surgeon.notation.operators import check_operator
 from surgeon.reading import is_file, is_inside
 from surgeon.recipe.calls import Declared, check_calls, declared
-from surgeon.recipe.models import HeaderModel, JoinedModel, RecipeModel, RuleModel, StepModel
-from surgeon.recipe.reading import Known, read_rule
-from surgeon.recipe.rules import (
-    ASKED,
-    AsReadStep,
-    FoldStep,
-    FreeBatchStep,
-    FreeSizesStep,
-    HeaderStep,
-    IrVersionStep,
-    LowerOpsetStep,
-    NamesStep,
-    PlainAttributesStep,
-    PlainMetadataStep,
-    RaiseOpsetStep,
-    Rule,
-    RulesStep,
-    ShareWeightsStep,
-    SimplifyStep,
-    StateShapesStep,
-    UnrollStep,
-)
+from surgeon.recipe.models import JoinedModel, RecipeModel, RuleModel
+from surgeon.recipe.reading import Known
+from surgeon.recipe.rules import ASKED, Rule, RulesStep
+from surgeon.recipe.steps import empty, read_rules, read_step
 from surgeon.recipe.validating import validate
-from surgeon.recipe.written import Use, Written, WrittenStep
+from surgeon.recipe.written import Written, WrittenStep
 
 
 def read_file(text: str, file: str, known: Known) -> Written:
@@ -77,9 +58,6 @@ def read_file(text: str, file: str, known: Known) -> Written:
     )
 
 
-_CHOOSING = {"without", "only"}  # keys beside `use`
-
-
 def _steps(
     model: RecipeModel, root: Value, known: Known
 ) -> tuple[list[WrittenStep], tuple[Location, ...]]:
@@ -94,129 +72,16 @@ def _steps(
             mend="Make the rules a step: `- rules: [...]`." if both else "Add `rules: ...`.",
         )
     if model.steps is not None and not model.steps:
-        raise _empty("steps", root)
+        raise empty("steps", root)
     if model.rules is not None:
-        rules = _rules(model.rules, root.find("rules"), model.name, known)
+        rules = read_rules(model.rules, root.find("rules"), model.name, known)
         return [RulesStep(rules, model.tidy)], (root.location,)
     values = [root.find("steps", index) or root for index in range(len(model.steps or ()))]
     steps = [
-        _step(item, value, known, model.name)
+        read_step(item, value, known, model.name)
         for item, value in zip(model.steps or (), values, strict=True)
     ]
     return steps, tuple(value.location for value in values)
-
-
-def _empty(key: str, value: Value) -> RecipeError:
-    where = value.key_location(key)
-    return RecipeError(f"`{key}` is empty", where=where, mend="Write one, or take the key out.")
-
-
-_KEEPING = frozenset({"use", "rules", "fold", "unroll"})  # what `keep` may stand beside
-
-
-def _step(item: StepModel, value: Value, known: Known, name: str) -> WrittenStep:
-    keys = item.model_fields_set - (_CHOOSING if item.use is not None else set())
-    if keys != {"keep"}:
-        keys -= {"keep"}
-    if len(keys) != 1:
-        raise RecipeError(
-            f"a step has one key, not {len(keys)}",
-            where=value.location,
-            mend="Make each a step of its own, with its own `-`.",
-        )
-    (key,) = keys
-    if key in _CHOOSING:
-        raise RecipeError(
-            f"`{key}` chooses among the rules of nothing",
-            where=value.location,
-            mend="Write it beside `use`.",
-        )
-    if item.keep is not None and key not in _KEEPING:
-        raise RecipeError(
-            "`keep` keeps nodes from no rule",
-            where=value.key_location("keep"),
-            mend="Write it beside `use`, `rules`, `fold` or `unroll`.",
-        )
-    content = value.find(key.replace("_", "-")) or value
-    keep = tuple(item.keep or ())
-    if key == "fold":
-        return FoldStep(item.fold.max_bytes if item.fold else None, keep)
-    if item.unroll is not None:
-        return UnrollStep(item.unroll, keep)
-    lists = [(value.find("without"), item.without or ()), (value.find("only"), item.only or ())]
-    chosen_at = tuple(
-        ((under and under.find(index)) or value).location
-        for under, names in lists
-        for index in range(len(names))
-    )
-    chosen = tuple(item.without or ()), keep, tuple(item.only or ()), chosen_at
-    if isinstance(item.use, str):
-        return Use((item.use,), (content.location,), False, *chosen)
-    if item.use is not None:
-        if not item.use:
-            raise RecipeError("`use` is empty", where=content.location, mend="Name a recipe.")
-        places = [(content.find(index) or content).location for index in range(len(item.use))]
-        return Use(tuple(item.use), tuple(places), True, *chosen)
-    if item.rules is not None:
-        if not item.rules:
-            raise _empty("rules", value)
-        return RulesStep(_rules(item.rules, content, name, known), keep=keep)
-    if item.simplify is not None:
-        return SimplifyStep(item.simplify)
-    if item.raise_opset is not None:
-        return RaiseOpsetStep(item.raise_opset)
-    if item.lower_opset is not None:
-        return LowerOpsetStep(item.lower_opset)
-    if item.free_batch is not None:
-        return FreeBatchStep(item.free_batch)
-    if item.free_sizes is not None:
-        return FreeSizesStep(tuple(item.free_sizes))
-    if item.ir_version is not None:
-        return IrVersionStep(item.ir_version)
-    if item.as_read is not None:
-        return AsReadStep(item.as_read)
-    if item.plain_names:
-        return NamesStep()
-    if item.rename is not None:
-        return NamesStep(tuple(item.rename.items()))
-    if item.plain_attributes:
-        return PlainAttributesStep()
-    if item.plain_metadata:
-        return PlainMetadataStep(inside=item.plain_metadata == "inside")
-    if item.header is not None:
-        return _header(item.header, content)
-    if item.share_weights:
-        return ShareWeightsStep()
-    if item.state_shapes:
-        return StateShapesStep(formulas=item.state_shapes is True)
-    raise RecipeError(
-        f"`{key.replace('_', '-')}` is empty",
-        where=content.location,
-        mend="Give it a value, or take the step out.",
-    )
-
-
-def _header(item: HeaderModel, value: Value) -> HeaderStep:
-    said = item.model_dump(by_alias=True, exclude={"metadata"}, exclude_none=True)
-    if not said and not item.metadata:
-        raise RecipeError(
-            "`header` says nothing",
-            where=value.location,
-            mend="Write what the file is to say: `header: {metadata: {author: me}}`.",
-        )
-    check_metadata(item.metadata, where=(value.find("metadata") or value).location)
-    return HeaderStep(tuple(item.metadata.items()), tuple(said.items()))
-
-
-def _rules(
-    models: list[RuleModel], value: Value | None, recipe: str, known: Known
-) -> tuple[Rule, ...]:
-    found = []
-    for index, model in enumerate(models):
-        item = value.find(index) if value is not None else None
-        assert item is not None, "the models hold what the document holds"
-        found.append(read_rule(model, item, recipe, known))
-    return tuple(found)
 
 
 def _changes(model: RecipeModel, root: Value, known: Known) -> tuple[Rule, ...]:
@@ -226,7 +91,7 @@ def _changes(model: RecipeModel, root: Value, known: Known) -> tuple[Rule, ...]:
         RuleModel(**{key: said for key, said in change if key != "optional"}, exact="bit")
         for change in told
     ]
-    rules = _rules(asked, root.find("changes"), model.name, known)
+    rules = read_rules(asked, root.find("changes"), model.name, known)
     return tuple(
         rule._replace(exact=ASKED, optional=change.optional)
         for rule, change in zip(rules, told, strict=True)
