@@ -118,7 +118,7 @@ def _made(model: Model, rule: Rule, recipe: Recipe) -> tuple[Model, list[Change]
     _forget_shapes(proto, _behind(model.proto, sweep.outputs))
     contract = _CONTRACT.format(why=rule.why) + _retyped(model.proto.graph, proto.graph)
     done = [each._replace(contract=contract) for each in notes.changes]
-    return Model(proto, path=model.path, folder=model.folder), done
+    return model.with_proto(proto), done
 
 
 class _Once(Walk):

@@ -6,7 +6,7 @@ result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import onnx
@@ -43,44 +43,60 @@ class _Joint(NamedTuple):
     end: onnx.ValueInfoProto
 
 
+class Extended(NamedTuple):
+    """A model with what recipes change before any step.
+
+    Attributes:
+        model: The model; the argument itself where no recipe changes or extends it.
+        changes: What was done.
+        steps: The model before and behind the changes of each recipe that made some.
+    """
+
+    model: Model
+    changes: list[Change]
+    steps: list[tuple[Model, Model]]
+
+
 def extended(
     model: Model,
     recipes: Sequence[Recipe],
     allow: Collection[str],
-    told: Callable[[Model, Model], None] | None = None,
-) -> tuple[Model, list[Change]]:
+) -> Extended:
     """The model with every change and extension of the recipes, and what was done.
 
     Args:
         model: Not changed.
         recipes: In order; of several in front, the first is nearest to the model.
         allow: What the user allows, beside what each recipe does.
-        told: Called with the model before and behind the changes of each recipe that has some.
 
     Raises:
         RecipeError: An extension does not fit the model, a change finds no place in it, or they are
             not allowed.
     """
-    proto, changes = onnx.ModelProto(), []
+    changes: list[Change] = []
+    steps: list[tuple[Model, Model]] = []
+    if not any(recipe.remakes for recipe in recipes):
+        return Extended(model, changes, steps)
+    proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
     for recipe in recipes:
         allowed = "contract" in {*allow, *recipe.allow}
         for rule in recipe.changes if not allowed else ():
             raise _forbidden(f"`{rule.id}` changes what the model computes", rule.location)
         if recipe.changes:
-            before = Model(proto, path=model.path, folder=model.folder)
+            before = model.with_proto(proto)
             after, made = changed(before, recipe)
             proto = onnx.ModelProto()
             proto.CopyFrom(after.proto)
-            if made and told is not None:
-                told(before, after)
+            if made:
+                steps.append((before, after))
             changes.extend(made)
         for extension in recipe.extensions:
             if not allowed:
                 what = f"`{extension.place}` changes the interface of the model"
                 raise _forbidden(what, extension.location)
             changes.append(_joined(proto, extension, recipe))
-    return Model(proto, path=model.path, folder=model.folder), changes
+    return Extended(model.with_proto(proto), changes, steps)
 
 
 def _joined(proto: onnx.ModelProto, extension: Extension, recipe: Recipe) -> Change:

@@ -159,7 +159,7 @@ class Model:
             RecipeError: It is no model.
         """
         if isinstance(given, Model):
-            return cls(given.to_proto(), folder=given.folder) if given.changed else given
+            return given._as_it_stands() if given.changed else given
         if isinstance(given, onnx.ModelProto):
             return cls(given)
         if isinstance(given, gs.Graph):
@@ -202,9 +202,21 @@ class Model:
 
     def clone(self) -> Model:
         """The model as it was read, ready to be rewritten anew."""
-        twin = Model(self.proto, path=self.path, folder=self.folder)
-        twin._sound, twin.watch = self._sound, self.watch
+        twin = self.with_proto(self.proto)
+        twin._sound = self._sound
         return twin
+
+    def _as_it_stands(self) -> Model:
+        """What a rewritten model became, as one that was read: of no file, whose bytes it has."""
+        other = Model(self.to_proto(), folder=self.folder)
+        other.watch = self.watch
+        return other
+
+    def with_proto(self, proto: onnx.ModelProto) -> Model:
+        """A model of another protobuf that has its data, and its place, from the same files."""
+        other = Model(proto, path=self.path, folder=self.folder)
+        other.watch = self.watch
+        return other
 
     def __reduce__(self) -> tuple[object, ...]:
         """As it stands, for a worker of `concurrent.futures`; external data stays where it is.

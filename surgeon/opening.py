@@ -147,13 +147,13 @@ def told_apart(model: Model) -> tuple[Model, list[str]]:
     shared, again, twice = model.sound.shared, model.sound.again, model.sound.twice
     said = []
     if twice:
-        model = Model(with_nodes_once(model.proto), path=model.path, folder=model.folder)
+        model = model.with_proto(with_nodes_once(model.proto))
         said.append(f"nodes stood there twice, equal in all, and stand once now: {few(twice)}")
     if shared:
-        model = Model(with_names_of_their_own(model.proto), path=model.path, folder=model.folder)
+        model = model.with_proto(with_names_of_their_own(model.proto))
         said.append(f"several nodes had one name, and got names of their own: {few(shared)}")
     if again:
-        model = Model(with_outputs_of_their_own(model.proto), path=model.path, folder=model.folder)
+        model = model.with_proto(with_outputs_of_their_own(model.proto))
         said.append(
             "a body gave one value as several of its outputs, or one of the graph around it, which "
             f"onnxruntime mixes up or refuses, and gives copies now: {few(again)}"

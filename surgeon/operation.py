@@ -294,7 +294,7 @@ class Operation:
             self.notes.in_the_way = error.operator if isinstance(error, OpsetError) else ""
             return
         self.removed += self.surgery.removed.all if self.notes.every else []
-        self.model = Model(proto, path=self.original.path, folder=self.original.folder)
+        self.model = self.original.with_proto(proto)
         self.model.changed = True
         self._begin()
 

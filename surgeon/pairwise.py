@@ -94,8 +94,7 @@ def verify(
     functions = [*several(functions), *(text for plan in plans for text in plan.functions)]
     one, other = Model.of(original), Model.of(result)
     read = (one, original), (other, result)
-    if any(plan.remakes for plan in plans):
-        one, _ = extended(one, plans, ("contract",))
+    one = extended(one, plans, ("contract",)).model
     shape, values = plain_shapes(shape), values or {}
     asked, there = ({v.name for v in each.proto.graph.input} for each in (one, other))
     known = {name: value for name, value in values.items() if name in asked or name not in there}
@@ -143,4 +142,4 @@ def _without_inputs(model: Model, names: Collection[str]) -> Model:
     kept = [value for value in proto.graph.input if value.name not in names]
     del proto.graph.input[:]
     proto.graph.input.extend(kept)
-    return Model(proto, path=model.path, folder=model.folder)
+    return model.with_proto(proto)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surgeon.aside import room_aside
-from surgeon.assumptions import parse_assumptions
+from surgeon.assumptions import Axioms, parse_assumptions
 from surgeon.auditing import Asked, record
 from surgeon.authoring import recipe_for_metadata, recipe_for_names
 from surgeon.choices import (
@@ -29,12 +29,13 @@ from surgeon.clock import Clock
 from surgeon.collector import collector_paused
 from surgeon.comparing import Comparison, held_back, unbounded
 from surgeon.culprits import Kept
+from surgeon.extending import extended
 from surgeon.misexported import faults
 from surgeon.model import Model, ModelLike
 from surgeon.opening import RecipeLike, as_recipe, fewer, see_data, see_kept, see_named, told_apart
 from surgeon.operation import Operation
 from surgeon.planning import Plan
-from surgeon.report import Change, Report
+from surgeon.report import Report
 from surgeon.returned import BACK
 from surgeon.steps.asread import Handed
 from surgeon.tally import is_rid_of_foreign, made_nowhere, operators, unrelated
@@ -165,8 +166,7 @@ def apply(
         TimeUp, MemoryUp: The result does not load within the limits of `isolation`.
     """
     clock, checked = Clock(), verify if check is None else check
-    allow, assume, without = several(allow), several(assume), several(without)
-    keep = several(keep)
+    allow, assume, without, keep = map(several, (allow, assume, without, keep))
     check_options(require, allow)
     check_data(data)
     check_reference(reference)
@@ -188,25 +188,13 @@ def apply(
         see_kept(original, keep)
         named = fewer([as_recipe(recipe) for recipe in recipes], without)
         see_named(original, rename or {}, named)
-        said = [recipe_for_names(rename)] if rename else []
-        said += [recipe_for_metadata(metadata)] if metadata else []
-        plan = Plan(
-            [*named, *said],
-            original.opset,
-            opset=opset,
-            target=target,
-            allow=allow,
-        )
+        named += [recipe_for_names(rename)] if rename else []
+        named += [recipe_for_metadata(metadata)] if metadata else []
+        plan = Plan(named, original.opset, opset=opset, target=target, allow=allow)
         original, apart = told_apart(original)
         original, told = with_values(original, values, shape)
-        joined: list[Change] = []
-        came: dict[str, int] = {}
-        steps: list[tuple[Model, Model]] = []  # what recipes change, before and after
-        if any(recipe.remakes for recipe in plan.asked):
-            from surgeon.extending import extended
-
-            came = operators(original)
-            original, joined = extended(original, plan.asked, allow, lambda *two: steps.append(two))
+        came = original
+        original, joined, steps = extended(original, plan.asked, allow)
     shape = {name: dims for name, dims in shape.items() if name not in values}
     axioms = parse_assumptions(original, shape, assume, frees=plan.frees_sizes)
     axioms = axioms._replace(texts=(*told, *axioms.texts), told=frozenset(values))
@@ -215,13 +203,11 @@ def apply(
     if not plan.frees_sizes:  # else what is assumed is of the file, and the data may be larger
         beside.see_sizes()
     clock.lap("load")
-    begun = bool(apart or joined or told)  # the model is not as it came, before any step
     with collector_paused():
         if verify:
             see_data(original)
         moved = beside.how_far(steps, plan.asked) if verify else []
-        moved += made_nowhere(plan.asked, joined)
-        told_of_file = faults(original.proto)
+        remarks = [*apart, *moved, *made_nowhere(plan.asked, joined), *faults(original.proto)]
 
         def operate() -> Operation:
             work = Operation(
@@ -237,58 +223,42 @@ def apply(
             work.given, work.notes.every = beside.given, every_miss
             work.spared.asked = frozenset(keep)
             work.evidence = None if keep_evidence is None else Path(keep_evidence)
-            work.notes.remarks.extend([*apart, *moved, *told_of_file])
+            work.notes.remarks.extend(remarks)
             work.notes.changes.extend(joined)
-            work.model.changed = begun
+            work.model.changed = bool(apart or joined or told)  # before any step
             work.run(clock)
             return work
 
         work = plan.run(operate)
-        if empty := [name for name, dims in axioms.shapes.items() if 0 in dims]:
-            from surgeon.refusing import refuse_emptied
-
-            refuse_emptied(work.model, empty[0])
+        _refuse_emptied(work, axioms)
         report = work.report(clock)
         if joined:  # what recipes changed before any step is a change of the file
-            report = report._replace(before=came)
+            report = report._replace(before=operators(came))
     _refuse_unseen(plan, work, report, allow, reference)
     if report.failures:
         from surgeon.refusing import refuse_unfreed
 
         refuse_unfreed(report, original, axioms)
     if verify and (work.changed or _is_recorded(reference)):
-        from surgeon.refusing import refuse_endless
-
-        refuse_endless(original, report)
-        if progress:
-            progress("verify")
-        verdict = beside.verdict(work, progress)
-        clock.lap("verify")
-        report = report._replace(verdict=verdict, seconds=dict(clock.seconds))
-        if verdict.status not in GOOD:
-            work, report = _blamed(beside, work, report, verdict, partly=save_partial)
+        work, report = _compared(beside, work, report, clock, partly=save_partial)
         _refuse_verdict(work, report, require)
     elif verify and (fault := beside.fault(plan.recipes)):
         report = report._replace(remarks=(*report.remarks, fault))
     if not work.changed and BACK not in report.remarks:  # or a rule of it did what is undone
-        told = unrelated(work.model, plan.recipes)
-        report = report._replace(remarks=(*report.remarks, *told))
-    reached = opset in (None, work.model.opset)
-    if strict or not reached:
-        from surgeon.refusing import refuse_left_out
-
-        refuse_left_out(report, work.model, None if reached else opset, work.notes.in_the_way)
-    if opset is not None and not reached:
-        from surgeon.refusing import refuse_other_opset
-
-        refuse_other_opset(report, work.model, opset, plan.asked)
-    options = {"target": target, "opset": opset, "without": ", ".join(without) or None}
-    options |= {"keep": ", ".join(keep) or None, "metadata": ", ".join(metadata or ()) or None}
-    options["rename"] = ", ".join(f"{old}={new}" for old, new in (rename or {}).items()) or None
+        report = report._replace(remarks=(*report.remarks, *unrelated(work.model, plan.recipes)))
+    _refuse_short(plan, work, report, opset, strict=strict)
+    options = {
+        "target": target,
+        "opset": opset,
+        "without": ", ".join(without),
+        "keep": ", ".join(keep),
+        "metadata": ", ".join(metadata or ()),
+        "rename": ", ".join(f"{old}={new}" for old, new in (rename or {}).items()),
+    }
     asked = Asked(
         source=original.path,
         recipes=len(recipes),
-        options={name: value for name, value in options.items() if value is not None},
+        options={name: value for name, value in options.items() if value not in (None, "")},
         allow=allow,
         data=data or (),
         reference=reference,
@@ -330,6 +300,39 @@ def _refuse_unseen(
         refuse_unread(work.original, report, reference)
 
 
+def _refuse_emptied(work: Operation, axioms: Axioms) -> None:
+    """Refuse sizes of 0 that were asked for, where something computes otherwise at them.
+
+    Raises:
+        VerifyError: As of `refuse_emptied`.
+    """
+    if empty := [name for name, dims in axioms.shapes.items() if 0 in dims]:
+        from surgeon.refusing import refuse_emptied
+
+        refuse_emptied(work.model, empty[0])
+
+
+def _compared(
+    beside: Comparison, work: Operation, report: Report, clock: Clock, *, partly: bool
+) -> tuple[Operation, Report]:
+    """The result with what its comparison found; without the rewrites at fault, if asked for.
+
+    Raises:
+        VerifyError: A Loop of the original never ends.
+    """
+    from surgeon.refusing import refuse_endless
+
+    refuse_endless(work.original, report)
+    if work.progress:
+        work.progress("verify")
+    verdict = beside.verdict(work, work.progress)
+    clock.lap("verify")
+    report = report._replace(verdict=verdict, seconds=dict(clock.seconds))
+    if verdict.status in GOOD:
+        return work, report
+    return _blamed(beside, work, report, verdict, partly=partly)
+
+
 def _blamed(
     beside: Comparison, work: Operation, report: Report, verdict: Verdict, *, partly: bool
 ) -> tuple[Operation, Report]:
@@ -361,3 +364,22 @@ def _refuse_verdict(work: Operation, report: Report, require: str) -> None:
 
         waiting, told = held_back(work, report.at_fault), told_twice(work.original, work.axioms)
         raise not_saved(report, verdict, unbounded(work), waiting, told)
+
+
+def _refuse_short(
+    plan: Plan, work: Operation, report: Report, opset: int | None, *, strict: bool
+) -> None:
+    """Refuse a result of which something asked for is missing.
+
+    Raises:
+        VerifyError: It is not of the opset, or something was left out and it is to be strict.
+    """
+    short = None if opset == work.model.opset else opset
+    if strict or short is not None:
+        from surgeon.refusing import refuse_left_out
+
+        refuse_left_out(report, work.model, short, work.notes.in_the_way)
+    if short is not None:
+        from surgeon.refusing import refuse_other_opset
+
+        refuse_other_opset(report, work.model, short, plan.asked)

@@ -58,7 +58,7 @@ def with_values(
         proto.graph.initializer.extend(kept)
         proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
         said.append(f"{name} is {_told(array)}, and no input of the result")
-    return Model(proto, path=model.path, folder=model.folder), tuple(said)
+    return model.with_proto(proto), tuple(said)
 
 
 def see_values(

@@ -80,6 +80,43 @@ def test_nothing_is_saved_of_files_that_were_changed(
         surgeon.verify(source, source)
 
 
+CHANGES = """
+surgeon: 1
+name: turned
+about: Turns the sign of every product, for a test.
+allow: [contract]
+changes:
+  - id: turned
+    why: A test.
+    match: y = MatMul(x, w)
+    replace: |
+      p = MatMul(x, w)
+      y = Neg(p)
+"""
+
+
+@pytest.mark.parametrize("way", ["opset", "header", "changes", "renamed", "again"])
+def test_however_a_model_is_worked_on_its_data_are_watched(
+    source: Path, meanwhile: Callable[..., None], tmp_path: Path, way: str
+) -> None:
+    recipes: list[surgeon.Recipe | str] = ["clean"]
+    given: Path | surgeon.Model = source
+    more: dict[str, object] = {}
+    if way == "opset":
+        more["opset"] = surgeon.Model.load(source).opset + 1
+    elif way == "header":
+        more["metadata"] = {"author": "me"}
+    elif way == "changes":
+        recipes.append(surgeon.Recipe.parse(CHANGES))
+    elif way == "renamed":
+        more["rename"] = {surgeon.Model.load(source).proto.graph.output[0].name: "z"}
+    else:
+        given, more["metadata"] = surgeon.apply(source, "clean").model, {"author": "me"}
+    meanwhile(lambda: changed(source.with_name("net.data")))
+    with pytest.raises(ModelError, match="was changed"):
+        surgeon.apply(given, *recipes, **more).model.save(tmp_path / "out.onnx")  # type: ignore[arg-type]
+
+
 def test_data_that_went_are_changed_data(source: Path, meanwhile: Callable[..., None]) -> None:
     meanwhile(source.with_name("net.data").unlink)
     with pytest.raises(ModelError, match="was changed"):

@@ -173,7 +173,7 @@ class _Remade:
                 for rule in recipe.changes
             )
             recipe = recipe._replace(changes=asking)  # which says why there is no place
-            remade, changes = extended(Model(before), [recipe], case.allow)
+            remade, changes, _ = extended(Model(before), [recipe], case.allow)
         except RecipeError as error:
             if refusal is None:
                 raise

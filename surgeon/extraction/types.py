@@ -61,7 +61,7 @@ def known_types(model: Model, names: Sequence[str]) -> dict[str, onnx.TypeProto]
 def _proven(model: Model, names: set[str]) -> dict[str, Fact]:
     """What is known of tensors whose dtype is."""
     try:
-        flat = Model(without_calls(model.proto), path=model.path, folder=model.folder)
+        flat = model.with_proto(without_calls(model.proto))
         facts = Facts(flat)
         facts.enter(flat.graph)
         found = {}

@@ -101,7 +101,7 @@ def sketch(
 def _as_seen(model: Model) -> Model:
     """A model as rules see it: constants are computed, and what stands twice stands once."""
     seen = apply(model, Recipe.parse(_NOTHING), verify=False).model
-    return Model(seen.to_proto(), path=model.path, folder=model.folder)
+    return model.with_proto(seen.to_proto())
 
 
 def _part(whole: Model, seen: Model, inputs: Sequence[str], outputs: Sequence[str]) -> Model:
