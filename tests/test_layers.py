@@ -89,7 +89,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     {"tally", "anysize", "helpful"},
     {"steps"},
     {"walk"},
-    {"authoring", "changing", "faults", "limits"},
+    {"authoring", "changing", "faults", "joining", "limits"},
     {"refusing", "operation", "extending", "auditing"},
     {"fitting", "opening", "comparing", "misfits"},
     {"advice", "mending", "planning"},
