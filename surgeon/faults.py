@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from surgeon.helpful import recipes_for
 
 WIDELY_READ = 13
 _NEWEST_WIDELY_READ = 17
+_OPERANDS = "operand-types"
 _MENDS = (
     ("does not match expected type", "state-shapes"),
-    ("bound to different types", "operand-types"),
-    ("of input parameter", "operand-types"),
+    ("bound to different types", _OPERANDS),
+    ("of input parameter", _OPERANDS),
     ("Unsupported model IR version", f"clean --opset {_NEWEST_WIDELY_READ}"),
     ("two nodes with same node name", "clean"),
     ("Duplicate definition of name", "clean"),  # equal nodes that stand twice
@@ -24,19 +26,23 @@ _MENDS = (
     ("is under development", f"clean --opset {_NEWEST_WIDELY_READ}"),
     ("(ConvTranspose) [ShapeInferenceError] Attribute pads must not", "plain-conv"),
 )
-_OF_OPERATORS = frozenset({"operand-types", "plain-conv"})  # these mend by rules for some alone
+_OF_OPERATORS = frozenset({_OPERANDS, "plain-conv"})  # these mend by rules for some alone
 _NAMED = re.compile(r"(?:operator|Optype|Op) \((\w+)\)")
 
 
-def mend_of(fault: str) -> str | None:
+def mend_of(fault: str, unlike: Iterable[str] = ()) -> str | None:
     """A recipe and its options, as `surgeon apply` takes them.
 
     Args:
-        fault: What onnxruntime says.
+        fault: What onnxruntime says, of the first that it finds.
+        unlike: Operators of nodes whose operands are of several types: whatever it says first,
+            it takes no file with such.
 
     Returns:
         Empty where no recipe mends it; None where it is no fault that is known here.
     """
+    if any(_OPERANDS in recipes_for(operator) for operator in unlike):
+        return _OPERANDS
     for said, mend in _MENDS:
         if said in fault:
             named = _NAMED.search(fault)

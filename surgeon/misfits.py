@@ -33,6 +33,9 @@ Types: TypeAlias = ChainMap[str, str]
 Around: TypeAlias = tuple[set[str], ...]  # what each graph around one gives; joined, it is copied
 
 
+UNLIKE = "which have to be of one type"  # ends what is said of operands of several types
+
+
 class Misfit(NamedTuple):
     """What is wrong with a node.
 
@@ -276,4 +279,4 @@ def _of_operands(node: onnx.NodeProto, own: onnx.defs.OpSchema, types: Types) ->
         elif wanted.is_homogeneous:
             other, first = bound.setdefault(wanted.type_str, (name, kind))
             if first != kind:
-                yield f"`{other}` is {first} and `{name}` {kind}, which have to be of one type"
+                yield f"`{other}` is {first} and `{name}` {kind}, {UNLIKE}"

@@ -181,6 +181,30 @@ def test_an_element_type_that_an_exporter_guessed_is_corrected() -> None:
     assert "element types that outputs declare were false: `y`" in result.report.remarks
 
 
+HALVED = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float16[N,4] x) => (float16[N,4] y) <float16 s, float16[N,4] p, float16 k = {15360}> {
+  f = Cast <to = 1> (k)
+  s = Sqrt (f)
+  p = Mul (x, s)
+  y = Relu (p)
+}
+"""
+
+
+def test_an_element_type_that_a_converter_of_halves_states_is_corrected() -> None:
+    halved = model(HALVED.replace("<float16 s, float16[N,4] p, float16 k", "<float16 k"))
+    for name, dims in (("s", []), ("p", ["N", 4])):  # `s` is float32, whatever is stated
+        halved.graph.value_info.append(
+            onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT16, dims)
+        )
+    result = surgeon.apply(halved, "operand-types")
+    after = result.model.to_proto()
+    ort.InferenceSession(after.SerializeToString())
+    said = "types and shapes that the file states were false"
+    assert any(remark.startswith(said) for remark in result.report.remarks)
+
+
 def test_an_element_type_that_is_true_stays() -> None:
     true = model(GUESSED.replace("int64[N,4] y", "float[N,4] y"))
     result = surgeon.apply(true, "aten")

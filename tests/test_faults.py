@@ -9,6 +9,13 @@ from surgeon.faults import mend_of
 UNEQUAL = "[ShapeInferenceError] Can't merge shape info. Both inferred and declared dimension"
 
 
+def test_operands_of_several_types_are_mended_first() -> None:
+    said = "Type (tensor(float16)) of output arg (a) does not match expected type (tensor(float))"
+    assert mend_of(said) == "state-shapes"
+    assert mend_of(said, ["Div"]) == "operand-types"
+    assert mend_of(said, ["com.chip.Div"]) == "state-shapes"
+
+
 @pytest.mark.parametrize(
     ("said", "mend"),
     [

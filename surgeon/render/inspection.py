@@ -13,6 +13,7 @@ from rich.text import Text
 
 from surgeon.faults import WIDELY_READ, mend_of
 from surgeon.misexported import SAID
+from surgeon.misfits import UNLIKE
 from surgeon.render import words
 from surgeon.spelling import is_foreign
 
@@ -267,7 +268,8 @@ def _next_step(found: Inspection, *, verbose: bool) -> Text | None:
     if found.broken:
         return Text(f"no command takes it: {words.clean(found.broken)}", "yellow")
     last = "float64-in-float32 --allow approximate" if _fails_in_float64(found) else "aten"
-    last = last if (mend := mend_of(found.fault)) is None else mend
+    unlike = [each.operator for each in found.misfits if each.what.endswith(UNLIKE)]
+    last = last if (mend := mend_of(found.fault, unlike)) is None else mend
     if found.opsets.get("ai.onnx", _RUN) < _RUN and not found.foreign:
         last = f"clean --opset {WIDELY_READ}"
     if best := _best(found) or (last if found.loads is False else None):

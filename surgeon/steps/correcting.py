@@ -46,7 +46,7 @@ def bring_in_line(
     retyped = list(dict.fromkeys((*sorted(before), *correct_types(model, facts))))
     tables = declare_tables(model, facts)
     told = (
-        ("shapes that the file states", correct_claims(model, facts)),
+        ("types and shapes that the file states", correct_claims(model, facts)),
         ("shapes that outputs declare", resized),
         ("shapes that bodies declare", carried),
         ("element types that outputs declare", retyped),

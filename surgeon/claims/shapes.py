@@ -1,22 +1,21 @@
-"""What a file says of its values beside the axioms: shapes that stand in it, held against facts.
+"""What a file says of the shapes of its values beside the axioms, held against facts.
 
-Exporters leave stale static shapes on dynamic models. A claim that is proven false is corrected in
-the saved file and reported. With a false element type of an output no runtime loads the file; with
-a false size of one onnxruntime reuses buffers and merges views for the size it was told, and fails
-at others, so that it is corrected too where no runtime knew the file.
+Exporters leave stale static shapes on dynamic models. With a false size of an output onnxruntime
+reuses buffers and merges views for the size it was told, and fails at others, so that it is
+corrected too where no runtime knew the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import onnx
 
 from surgeon import dims
+from surgeon.claims.types import as_tensor, as_they_came, name_of, of_type
 from surgeon.declared import length_of, tensor_of
-from surgeon.dims import Dim, Expr
-from surgeon.facts import Fact, Facts
+from surgeon.dims import Dim
+from surgeon.facts import Facts
 from surgeon.links import bodies, current
 from surgeon.model import Model
 from surgeon.sizenames import renamed
@@ -27,23 +26,17 @@ _CUTS_KEEP = 10  # the opset whose Slice onnx infers so
 _COUNTED_BY_VALUES = frozenset({"Unique", "NonZero", "Compress", "NonMaxSuppression"})
 
 
-def _as_they_came(model: Model) -> Iterator[tuple[Any, onnx.GraphProto]]:
-    """The main graph and every body of the file that is still there, with what was read."""
-    for graph in (model.graph, *bodies(model.graph)):
-        origin = getattr(graph, "origin", None)
-        if isinstance(origin, onnx.GraphProto):
-            yield graph, origin
-
-
 def correct_claims(model: Model, facts: Facts) -> list[str]:
-    """Correct every false shape in the value_info of the model; names what was corrected.
+    """Correct every false type and shape in value_info of the model; names what was corrected.
+
+    Tools that make halves of floats state halves, also of what a Cast left as it was.
 
     Args:
         model: Its graphs are given `corrected`, which the writer uses.
         facts: What is proven.
     """
     found: list[str] = []
-    for graph, origin in _as_they_came(model):
+    for graph, origin in as_they_came(model):
         if not origin.value_info:
             continue
         tensors = {t.name: t for node in graph.nodes for t in node.outputs if t.name}
@@ -51,7 +44,9 @@ def correct_claims(model: Model, facts: Facts) -> list[str]:
         for value in origin.value_info:
             tensor = tensors.get(value.name)
             if tensor is not None:
-                mended = _as_tensor(value, facts.of(tensor)) or _mend(value, facts.of(tensor).shape)
+                fact = facts.of(tensor)
+                mended = as_tensor(value, fact) or of_type(value, fact.dtype)
+                mended = _mend(mended or value, fact.shape) or mended
                 if mended is not None:
                     corrected[value.name] = mended
         graph.corrected = corrected
@@ -70,7 +65,7 @@ def state_cuts(model: Model, facts: Facts) -> None:
     """
     if facts.opset != _CUTS_KEEP:
         return
-    for graph, origin in _as_they_came(model):
+    for graph, origin in as_they_came(model):
         said = {value.name for value in (*origin.value_info, *origin.output)}
         stated = []
         for node in graph.nodes:
@@ -117,7 +112,7 @@ def correct_outputs(model: Model, facts: Facts, *, ranks: bool = False) -> list[
         for name in dims.symbols(dim)
     }
     found: list[str] = []
-    for graph, origin in _as_they_came(model):
+    for graph, origin in as_they_came(model):
         declared = dict(getattr(graph, "declared", {}))
         for value, tensor in zip(origin.output, graph.outputs, strict=False):
             shape = facts.of(tensor).shape
@@ -148,7 +143,7 @@ def correct_carried(model: Model, facts: Facts) -> list[str]:
         facts: What is proven.
     """
     found: list[str] = []
-    for graph, origin in _as_they_came(model):
+    for graph, origin in as_they_came(model):
         if graph is model.graph:
             continue
         declared = dict(getattr(graph, "declared", {}))
@@ -171,119 +166,6 @@ def correct_carried(model: Model, facts: Facts) -> list[str]:
                 found.append(value.name)
         graph.declared = declared
     return found
-
-
-def correct_types(model: Model, facts: Facts) -> list[str]:
-    """Correct every false element type of an output, in bodies too; names what was corrected.
-
-    Exporters guess the type of what they have no operator for.
-
-    Args:
-        model: Its graphs are given `declared`, which the writer uses.
-        facts: What is proven.
-    """
-    found: list[str] = []
-    for graph, origin in _as_they_came(model):
-        declared = dict(getattr(graph, "declared", {}))
-        for value, tensor in zip(origin.output, graph.outputs, strict=False):
-            proven = facts.of(tensor).dtype
-            claimed = value.type.tensor_type.elem_type
-            if not tensor.inputs or not proven or claimed in (0, proven):
-                continue
-            mended = onnx.ValueInfoProto()
-            mended.CopyFrom(declared.get(value.name, value))
-            mended.type.tensor_type.elem_type = proven
-            declared[value.name] = mended
-            found.append(value.name)
-        graph.declared = declared
-    return found
-
-
-def declare_tables(model: Model, facts: Facts) -> list[str]:
-    """Declare as tensors what the file declares as lists of maps, and is one; names the outputs.
-
-    Args:
-        model: It is given `declared`, which the writer uses.
-        facts: What is proven.
-    """
-    found: list[str] = []
-    for graph, origin in _as_they_came(model):
-        declared = dict(getattr(graph, "declared", {}))
-        for value, tensor in zip(origin.output, graph.outputs, strict=False):
-            fact = facts.of(tensor)
-            item = value.type.sequence_type.elem_type
-            if item.WhichOneof("value") == "map_type" and fact.dtype and fact.items is None:
-                shape = [
-                    dims.named(dim) or f"{value.name}_{i}" if not isinstance(dim, int) else dim
-                    for i, dim in enumerate(fact.shape or ())
-                ]
-                declared[value.name] = onnx.helper.make_tensor_value_info(
-                    value.name, fact.dtype, None if fact.shape is None else shape
-                )
-                found.append(value.name)
-        graph.declared = declared
-    return found
-
-
-def declare_numbers(model: Model, facts: Facts) -> None:
-    """Declare the number and the condition of a Loop's turn where the file says nothing of them.
-
-    onnxruntime runs no Loop whose turn has an unknown shape.
-
-    Args:
-        model: The bodies of its Loops are given `declared`, which the writer uses.
-        facts: What is proven.
-    """
-    for graph, origin in _as_they_came(model):
-        declared = dict(getattr(graph, "declared", {}))
-        for value, tensor in zip(origin.input, graph.inputs, strict=False):
-            proven, claimed = facts.of(tensor), value.type.tensor_type
-            silent = not claimed.HasField("shape") and claimed.elem_type in (0, proven.dtype)
-            if silent and proven.dtype and proven.shape == ():
-                declared[value.name] = onnx.helper.make_tensor_value_info(
-                    value.name, proven.dtype, ()
-                )
-        graph.declared = declared
-
-
-def declare_types(model: Model, facts: Facts) -> None:
-    """Declare what is proven of values whose type the file leaves empty, or says in part.
-
-    Exporters write so what a scripted module's Loop carries, lists above all, and no runtime reads
-    it. What is not proven is not declared, so that a runtime infers it.
-
-    Args:
-        model: Its graphs are given `declared`, which the writer uses.
-        facts: What is proven.
-    """
-    for graph, origin in _as_they_came(model):
-        declared = dict(getattr(graph, "declared", {}))
-        pairs = [*zip(origin.input, graph.inputs, strict=False)] if graph is not model.graph else []
-        for value, tensor in (*pairs, *zip(origin.output, graph.outputs, strict=False)):
-            fact, mended = facts.of(tensor), onnx.ValueInfoProto(name=value.name)
-            if value.name in declared or not _says_too_little(value.type, fact):
-                continue
-            if fact.items is not None and (fact.items.dtype or fact.items.empty):
-                item = mended.type.sequence_type.elem_type.tensor_type
-                item.elem_type = fact.items.dtype or onnx.TensorProto.FLOAT
-            elif fact.items is None and fact.dtype:
-                mended.type.tensor_type.elem_type = fact.dtype
-            declared[value.name] = mended
-        graph.declared = declared
-
-
-def _says_too_little(claimed: onnx.TypeProto, fact: Fact) -> bool:
-    """Whether a type has no kind, or is not that of a list, or not of what is in the list."""
-    kind = claimed.WhichOneof("value")
-    if kind is None:
-        return True
-    if kind == "tensor_type":
-        return fact.items is not None or (not claimed.tensor_type.elem_type and bool(fact.dtype))
-    if kind != "sequence_type" or fact.items is None:
-        return False
-    item = claimed.sequence_type.elem_type
-    said = item.tensor_type.elem_type if item.WhichOneof("value") == "tensor_type" else 0
-    return said == 0 or (fact.items.dtype not in (0, said))
 
 
 def declare(
@@ -325,17 +207,6 @@ def declare(
     )
 
 
-def _as_tensor(value: onnx.ValueInfoProto, fact: Fact) -> onnx.ValueInfoProto | None:
-    """The claim where a tensor is said to be a list; None where it is not.
-
-    PyTorch's exporter says so of sizes that a scripted module asks for.
-    """
-    if not value.type.HasField("sequence_type") or fact.items is not None or not fact.dtype:
-        return None
-    shape = None if fact.shape is None else [_name(dim) for dim in fact.shape]
-    return onnx.helper.make_tensor_value_info(value.name, fact.dtype, shape)
-
-
 def _mend(value: onnx.ValueInfoProto, shape: tuple[Dim, ...] | None) -> onnx.ValueInfoProto | None:
     """The claim with what is proven in place of what is false; None where nothing is false."""
     type_ = value.type
@@ -345,13 +216,13 @@ def _mend(value: onnx.ValueInfoProto, shape: tuple[Dim, ...] | None) -> onnx.Val
     if not claimed.HasField("shape"):
         return None
     if len(claimed.shape.dim) != len(shape):
-        return _with_shape(value, [_name(d) for d in shape])
+        return _with_shape(value, [name_of(d) for d in shape])
     news: list[int | str] = []
     false = False
     for dim, proven in zip(claimed.shape.dim, shape, strict=True):
         wrong = dim.HasField("dim_value") and _differs(dim.dim_value, proven)
         false = false or wrong
-        news.append(_name(proven) if wrong else _dim(dim))
+        news.append(name_of(proven) if wrong else _dim(dim))
     return _with_shape(value, news) if false else None
 
 
@@ -366,14 +237,6 @@ def _differs(claimed: int, proven: Dim) -> bool:
         return claimed != proven
     low, high = dims.bounds(proven)
     return low is None or high is None or low != high
-
-
-def _name(dim: Dim) -> int | str:
-    """A dimension as a file can say it: a number, a symbol's name, or nothing."""
-    if isinstance(dim, Expr):
-        names = dims.symbols(dim)
-        return str(dim) if len(names) == 1 and str(dim) in names else ""
-    return dim
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> int | str:
