@@ -24,6 +24,7 @@ from surgeon import (
 )
 from surgeon.batch.row import Row
 from surgeon.difference import Change, Difference
+from surgeon.ends import Value
 from surgeon.misfits import Misfit
 from surgeon.reducing.mends import Mend
 from surgeon.targets import Beyond, Fit, Refused
@@ -234,7 +235,7 @@ PARTS: Mapping[str, type] = {
     "OutputCheck": OutputCheck,
     "NotCompared": NotCompared,
     "Parting": Parting,
-    "Value": inspection.Value,
+    "Value": Value,
     "Weight": Weight,
     "Misfit": Misfit,
     "ExternalFile": inspection.ExternalFile,

@@ -64,8 +64,9 @@ def wants_listed(model: Model) -> bool:
 def strip_initializer_inputs(model: Model, *, keep: bool) -> str:
     """Take the initializers that are graph inputs too for constants, where the exporter meant so.
 
-    torch 1.1 to 2.4 list every initializer as an input in fallback mode. Where the format itself
-    wants them there (`wants_listed`), no runtime overrides one.
+    torch 1.1 to 2.4 list every initializer as an input in fallback mode; where some alone are
+    listed, somebody means them to be given: the states that a network begins with, say. Where the
+    format itself wants them there (`wants_listed`), no runtime overrides one.
 
     Args:
         model: Its `overridable` names are cleared where they are constants.
@@ -75,7 +76,7 @@ def strip_initializer_inputs(model: Model, *, keep: bool) -> str:
         What becomes of them, in a sentence; "" where nothing does.
     """
     listed = wants_listed(model)
-    if keep or not model.overridable or not (listed or model.proto.producer_name == "pytorch"):
+    if keep or not model.overridable or not (listed or model.listed):
         return ""
     count = f"{len(model.overridable)} initializers that "
     model.overridable.clear()

@@ -12,7 +12,8 @@ import onnx
 
 from surgeon.advice import by_count, fit_of
 from surgeon.deciding import deciding
-from surgeon.declared import size_of
+from surgeon.dialect import wants_listed
+from surgeon.ends import Value, defaults_of, dynamic_of, inputs_of, value_of
 from surgeon.errors import ModelError
 from surgeon.external import external_tensors
 from surgeon.helpful import helpful, recipes_for
@@ -33,25 +34,9 @@ from surgeon.stored import bytes_of
 from surgeon.targets import Fit
 from surgeon.targets import target as of_target
 from surgeon.weights import Weight, weights_of
-from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
 _OF_ONNX = frozenset({*STANDARD, "ai.onnx.ml"})
 TIMEOUT = 10.0  # seconds for what native code is asked
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A graph input or output as the file declares it.
-
-    Attributes:
-        name: Its name.
-        kind: The element type, `float32` say; for what is no tensor `sequence`, `optional`, `map`.
-        shape: Numbers, names, None for a size nobody names; None where no rank is declared.
-    """
-
-    name: str
-    kind: str
-    shape: tuple[int | str | None, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +87,8 @@ class Inspection:
         opsets: Operator set versions by domain, `ai.onnx` for the default one.
         inputs: Without those that have an initializer.
         outputs: As the file declares them.
+        defaults: Inputs that have a value in the file, and need not be given; none where every
+            weight is listed so, as old converters did.
         overridable: How many initializers are graph inputs too.
         dynamic: The inputs' dynamic dims by name, an unnamed one as `input.axis`.
         operators: How many nodes of each, `Constant` nodes left out, bodies and functions included.
@@ -145,6 +132,7 @@ class Inspection:
     opsets: Mapping[str, int]
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
+    defaults: tuple[Value, ...]
     overridable: int
     dynamic: tuple[str, ...]
     operators: Mapping[str, int]
@@ -245,8 +233,9 @@ def inspect(model: ModelLike, *, target: str | Path | None = None) -> Inspection
         opsets={entry.domain or "ai.onnx": entry.version for entry in proto.opset_import},
         inputs=inputs,
         outputs=tuple(value_of(v) for v in proto.graph.output),
+        defaults=defaults_of(proto),
         overridable=len(model.overridable),
-        dynamic=_dynamic(inputs),
+        dynamic=dynamic_of(inputs),
         operators=dict(by_count(operators)),
         initializers=len(proto.graph.initializer) + len(proto.graph.sparse_initializer),
         weight_bytes=weights.size,
@@ -256,7 +245,7 @@ def inspect(model: ModelLike, *, target: str | Path | None = None) -> Inspection
         functions=tuple(f"{f.domain}.{f.name}" for f in proto.functions),
         subgraphs=sum(1 for node in nodes for _ in bodies(node)),
         foreign=tuple(_foreign(proto, nodes, operators)),
-        computed_weights=_computed_weights(proto),
+        computed_weights=_computed_weights(model),
         bfloat16=types.count(onnx.TensorProto.BFLOAT16),
         float64=types.count(onnx.TensorProto.DOUBLE) + odd.doubles,
         recipes=helpful(operators),
@@ -335,39 +324,6 @@ def _is_standard(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
     return bool(onnx.defs.has(node.op_type, min(version, newest), ""))
 
 
-def inputs_of(graph: onnx.GraphProto) -> tuple[Value, ...]:
-    """What a graph has to be given: its inputs but for weights that stand among them."""
-    weights = {tensor.name for tensor in graph.initializer}
-    return tuple(value_of(value) for value in graph.input if value.name not in weights)
-
-
-def value_of(value: onnx.ValueInfoProto) -> Value:
-    """A graph's input or output as it is declared."""
-    kind = value.type.WhichOneof("value") or "unknown"
-    if kind not in ("tensor_type", "sparse_tensor_type"):
-        return Value(value.name, kind.removesuffix("_type"), None)
-    tensor = getattr(value.type, kind)
-    try:
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
-    except KeyError:  # a number that no onnx knows
-        dtype = f"dtype {tensor.elem_type}"
-    if tensor.elem_type == onnx.TensorProto.STRING:
-        dtype = "string"
-    if not tensor.HasField("shape"):
-        return Value(value.name, dtype, None)
-    return Value(value.name, dtype, tuple(map(size_of, tensor.shape.dim)))
-
-
-def _dynamic(inputs: Sequence[Value]) -> tuple[str, ...]:
-    names = (
-        dim or f"{value.name}.{axis}"
-        for value in inputs
-        for axis, dim in enumerate(value.shape or ())
-        if not isinstance(dim, int)
-    )
-    return tuple(dict.fromkeys(names))
-
-
 def _external(model: Model) -> Iterator[ExternalFile]:
     ends, folder = dict[str, list[int]](), model.folder or Path()
     for tensor in external_tensors(model.proto):
@@ -382,14 +338,13 @@ def _external(model: Model) -> Iterator[ExternalFile]:
         yield ExternalFile(location, len(each), length, max(each))
 
 
-def _computed_weights(proto: onnx.ModelProto) -> int:
+def _computed_weights(model: Model) -> int:
     """Conv nodes whose kernel depends on the model's inputs; a dequantised constant does not."""
+    proto = model.proto
     given = {value.name for value in proto.graph.input}
     constant = {tensor.name for tensor in proto.graph.initializer} - given
     constant |= {tensor.values.name for tensor in proto.graph.sparse_initializer} | {""}
-    if (  # what is listed among the inputs is a constant
-        proto.producer_name == "pytorch" or proto.ir_version < FIRST_IR_WITH_FREE_INITIALIZERS
-    ):
+    if model.listed or wants_listed(model):  # what is listed among the inputs is a constant
         constant |= {tensor.name for tensor in proto.graph.initializer}
     found = 0
     for node in nodes_of(proto):

@@ -62,6 +62,7 @@ class Model:
         folder: Where external data lies, or None.
         path: The file it came from, or None.
         overridable: Names of initializers that are graph inputs too, and stay so.
+        listed: Whether every initializer is a graph input too, in a file of PyTorch's exporter.
         changed: Whether anything was rewritten. An unchanged model is saved byte by byte.
 
     `graph` is for surgeon's own rewrites, whose nodes keep the protobuf they came from; who edits
@@ -78,7 +79,9 @@ class Model:
         self.plain = False  # whether what nobody needs is left out of what is written
         self.stamps: dict[str, str] = {}
         inputs = {value.name for value in proto.graph.input}
-        self.overridable = {t.name for t in proto.graph.initializer if t.name in inputs}
+        weights = {tensor.name for tensor in proto.graph.initializer}
+        self.overridable = weights & inputs
+        self.listed = proto.producer_name == "pytorch" and bool(weights) and weights <= inputs
         self._graph: gs.Graph | None = None
         self._sound: Sound | None = None
         self.watch = Watch()
@@ -215,7 +218,7 @@ class Model:
     def with_proto(self, proto: onnx.ModelProto) -> Model:
         """A model of another protobuf that has its data, and its place, from the same files."""
         other = Model(proto, path=self.path, folder=self.folder)
-        other.watch = self.watch
+        other.watch, other.listed = self.watch, self.listed
         return other
 
     def __reduce__(self) -> tuple[object, ...]:

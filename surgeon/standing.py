@@ -9,10 +9,11 @@ from typing import Any
 import onnx
 
 from surgeon.document import suggest
+from surgeon.ends import Value, value_of
 from surgeon.errors import RecipeError
 from surgeon.extraction.types import known_types
 from surgeon.helpful import recipes_about
-from surgeon.inspection import Value, nodes_of, value_of
+from surgeon.inspection import nodes_of
 from surgeon.listing import written
 from surgeon.model import Model
 from surgeon.reference.plan import reads

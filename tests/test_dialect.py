@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 import onnx_graphsurgeon as gs
 import pytest
+from onnx import TensorProto, helper
 from truth import infer, model_of, parse
 
 import surgeon
@@ -150,6 +151,24 @@ def test_initializers_among_the_inputs() -> None:
     assert model.overridable == {"w"}
     assert "as IR version 3 wants" in dialect.strip_initializer_inputs(model, keep=False)
     assert model.overridable == set()
+
+
+def test_an_input_with_a_value_beside_weights_stays_one() -> None:
+    """PyTorch's exporter lists every weight: what alone is listed is meant to be given."""
+    given = {"h": [0.0], "w": [1.0]}
+    proto = model_of(
+        "float[1] x, float[1] h", "a = Mul (x, w) y = Add (a, h)", "y", constants=given
+    )
+    proto.producer_name = "pytorch"
+    model = Model(proto)
+    assert dialect.strip_initializer_inputs(model, keep=False) == ""
+    assert model.overridable == {"h"}
+    assert not model.clone().listed
+    proto.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [1]))
+    model = Model(proto)
+    assert model.listed
+    proto.graph.initializer.add(name="told", data_type=TensorProto.FLOAT, float_data=[1.0])
+    assert model.with_proto(proto).listed, "what surgeon itself puts there is no weight of a file"
 
 
 def test_a_node_is_normal_once() -> None:

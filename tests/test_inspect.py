@@ -121,6 +121,12 @@ def test_overridable_initializers_are_no_inputs(tmp_path: Path) -> None:
     assert [v.name for v in found.inputs] == ["x"]
     assert found.overridable == 1
     assert found.weight_bytes == 8
+    assert not found.defaults, "every weight is listed"
+    model.graph.node[0].input[0] = "k"
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "k"))
+    found = look(model, tmp_path)
+    assert [v.name for v in found.defaults] == ["w"]
+    assert "default  w  float32" in render.text(render.inspection(found))
 
 
 def external(folder: Path, location: str) -> onnx.ModelProto:

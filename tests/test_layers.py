@@ -54,7 +54,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
         "meanings",
         "renaming",
     },
-    {"importer", "watch", "weights", "sealing", "aside", "tensors"},
+    {"importer", "watch", "weights", "sealing", "aside", "tensors", "ends"},
     {"model", "dims", "document", "schemas"},
     {
         "extension",

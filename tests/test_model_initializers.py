@@ -23,6 +23,13 @@ def test_overridable_initializers_stay_inputs() -> None:
 def test_initializers_of_the_pytorch_exporter_leave_the_inputs() -> None:
     proto = rich()
     proto.producer_name = "pytorch"
+    listed = {value.name for value in proto.graph.input}
+    alone = [tensor for tensor in proto.graph.initializer if tensor.name not in listed]
+    assert changed(proto).graph.input[2].name == "w", "which alone is meant to be given"
+    for tensor in alone:
+        proto.graph.initializer.remove(tensor)
+        as_node = helper.make_node("Constant", [], [tensor.name], value=tensor)
+        proto.graph.node.insert(0, as_node)
     result = surgeon.apply(proto, neg_by_sub, verify=False)
     assert [v.name for v in result.model.to_proto().graph.input] == ["x", "unread"]
     assert result.report.remarks == (

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from truth import model_of
 from verdicts import F32, SCALE, frozen, parse, sizes_of
 
@@ -110,6 +110,21 @@ def test_an_overridable_initializer_may_leave_the_inputs() -> None:
     assert verify(before, parse(SCALE)).status == "equivalent"
     assert verify(before, before).status == "equivalent"
     assert verify(parse(SCALE), before).status == "broken"
+
+
+def test_an_input_with_a_value_beside_weights_is_missed() -> None:
+    text = "g (float[N] x, float k) => (float[N] y) { a = Mul (x, k) y = Add (a, w) }"
+    before = parse(text.replace("float k", "float k, float w"))
+    before.graph.initializer.extend(
+        numpy_helper.from_array(np.float32(number), name) for number, name in ((2, "k"), (3, "w"))
+    )
+    after = parse(text.replace(", float k", ""))
+    after.graph.initializer.extend(before.graph.initializer)
+    assert not verify(before, after).remarks, "every weight is listed"
+    del before.graph.input[2]
+    verdict = verify(before, after)
+    assert verdict.status == "equivalent"
+    assert "`k` had a value in the file, and could be given another" in verdict.remarks[0]
 
 
 POOL = """g (float[N,3,H,W] x) => (float[N,3,1,1] y) <int64[2] one = {1, 1}> {

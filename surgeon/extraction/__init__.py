@@ -19,12 +19,12 @@ from surgeon.choices import (
     check_unasked,
     several,
 )
+from surgeon.ends import Value, inputs_of, value_of
 from surgeon.errors import RecipeError, VerifyError
 from surgeon.extraction.cut import FROM, TO, Cut, End, Wiring, cut, read_end, renamed
 from surgeon.extraction.marked import given_by, weights_of
 from surgeon.extraction.rejoined import compare
 from surgeon.extraction.types import types_of
-from surgeon.inspection import Value, inputs_of, value_of
 from surgeon.model import Model, ModelLike
 from surgeon.opening import told_apart
 from surgeon.provenance import begun, stamps

@@ -10,10 +10,10 @@ from typing import Any
 import onnx
 
 from surgeon.choices import Data, check_data, check_function
+from surgeon.ends import Value, inputs_of, value_of
 from surgeon.errors import RecipeError, VerifyError
 from surgeon.extraction import extract
 from surgeon.helpful import recipes_about
-from surgeon.inspection import Value, inputs_of, value_of
 from surgeon.model import Model, ModelLike
 from surgeon.opening import told_apart
 from surgeon.reducing.asking import Ask, Asked, Runs

@@ -18,7 +18,8 @@ from surgeon.render import words
 from surgeon.spelling import is_foreign
 
 if TYPE_CHECKING:
-    from surgeon.inspection import Foreign, Inspection, Value
+    from surgeon.ends import Value
+    from surgeon.inspection import Foreign, Inspection
     from surgeon.targets import Fit
     from surgeon.weights import Weight
 
@@ -99,7 +100,7 @@ def _weight(found: Weight) -> str:
 
 
 def _interface(found: Inspection) -> Table:
-    table = interface(found.inputs, found.outputs)
+    table = interface(found.inputs, found.outputs, found.defaults)
     if found.dynamic:
         table.add_row("dynamic", Text(words.listed(found.dynamic, 20)), "", "")
     return table
@@ -114,10 +115,12 @@ def ends(inputs: Sequence[Value], outputs: Sequence[Value], weights: int) -> Ren
     return Padding(Group(*shown), (0, 0, 0, 2))
 
 
-def interface(inputs: Sequence[Value], outputs: Sequence[Value]) -> Table:
-    """Inputs and outputs, a line each."""
+def interface(
+    inputs: Sequence[Value], outputs: Sequence[Value], defaults: Sequence[Value] = ()
+) -> Table:
+    """Inputs, those that have a value in the file, and outputs, a line each."""
     table = Table.grid(padding=(0, 2))
-    for label, values in (("input", inputs), ("output", outputs)):
+    for label, values in (("input", inputs), ("default", defaults), ("output", outputs)):
         for line in _values(label, values):
             table.add_row(*line)
     return table
@@ -190,7 +193,8 @@ def _of_interface(found: Inspection) -> Iterator[Text]:
         if names:
             said = words.listed(names, 3)
             yield Text(f"{said}: only {did}, which `{recipe}` leaves to the caller", "dim")
-    if found.overridable and found.ir_version > 3 and not found.producer.startswith("pytorch"):
+    constants = found.producer.startswith("pytorch") and not found.defaults  # `clean` takes them so
+    if found.overridable and found.ir_version > 3 and not constants:
         count = words.count(found.overridable, "weight stands", "weights stand")
         yield Text(f"{count} among the inputs: `listed-constants` makes them constants", "dim")
     if found.deciding:
@@ -333,7 +337,7 @@ def _fit(fit: Fit) -> Iterator[RenderableType]:
     elif fit.limits:
         yield Text("Nothing is beyond its limits.", style="green")
     if fit.partly:
-        yield Text(f"taken with limits: {words.listed(fit.partly, 30)}")
+        yield Text(f"taken with limits that were not looked at: {words.listed(fit.partly, 30)}")
     silent = "more" if fit.limits else "types and attributes"
     yield Text(f"as {fit.source} says; of {silent} the list says nothing", "dim")
     if fit.command:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from shlex import quote
 
 import onnx
+
+from surgeon.errors import few
 
 _MOST = 40  # inputs, or outputs, of a command
 _FEW = 4  # names in words
@@ -70,6 +72,25 @@ def _value_fault(
         if one.dim_value > 0 and two.dim_value > 0 and one.dim_value != two.dim_value:
             return f"has size {two.dim_value} along axis {axis}, not {one.dim_value}"
     return None
+
+
+def defaults_gone(before: onnx.ModelProto, after: onnx.ModelProto) -> Iterator[str]:
+    """What to say of inputs that had a value in the file, and are none of the result.
+
+    Where every weight is listed among the inputs, as old converters did, that is no loss.
+    """
+    weights = {tensor.name for tensor in before.graph.initializer}
+    listed = {value.name for value in before.graph.input} & weights
+    gone = [v.name for v in before.graph.input if v.name in listed - _names(after)]
+    if gone and listed != weights:
+        yield (
+            f"{few(gone)} had a value in the file, and could be given another: the result has "
+            "that value for ever"
+        )
+
+
+def _names(model: onnx.ModelProto) -> set[str]:
+    return {value.name for value in model.graph.input}
 
 
 def renaming_mend(before: onnx.ModelProto, after: onnx.ModelProto) -> str:

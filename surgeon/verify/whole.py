@@ -36,7 +36,7 @@ from surgeon.verify.finding import Finder
 from surgeon.verify.given import read_given
 from surgeon.verify.growth import Growth
 from surgeon.verify.inputs import required_inputs
-from surgeon.verify.interface import declaring_mend, interface_fault, renaming_mend
+from surgeon.verify.interface import declaring_mend, defaults_gone, interface_fault, renaming_mend
 from surgeon.verify.joined import joined_dims
 from surgeon.verify.limits import Input, bounds
 from surgeon.verify.narrower import Narrower, narrower
@@ -303,6 +303,7 @@ def _remarks(pair: _Pair, verdict: Verdict, check: Check, *, narrowed: bool) -> 
     """What is said of a result that may be saved."""
     if verdict.status not in ("equivalent", "runs"):
         return
+    yield from defaults_gone(pair.before, pair.after)
     if check.result.by == "onnxruntime" and check.runs:
         sides = check.result, check.original
         if fault := optimised_fault(pair.after, pair.folders[1], *sides, check.runs):
