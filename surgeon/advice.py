@@ -80,7 +80,7 @@ def fit_of(
             for operator, count in by_count(operators)
             if operator in refused
         ),
-        partly=tuple(operator for operator in told if operator in wanted.partly),
+        partly=tuple(operator for operator in told if operator in wanted.untold),
         spelled=tuple(operator for operator in told if operator in spelled),
         folded=tuple(operator for operator in told if operator in refused & folded),
         waiting=waiting,

@@ -89,22 +89,24 @@ def read_rule(model: RuleModel, value: Value, recipe: str, known: Known) -> Rule
     )
 
 
-def read_limit(value: Value, recipe: str, operators: Collection[str]) -> Rule:
+def read_limit(value: Value, recipe: str, operators: Collection[str] | None) -> Rule:
     """Make a rule of a limit in a target's list: of what it says of a node, nothing is written.
 
     Args:
         value: The limit.
         recipe: What the list is called.
-        operators: Those that the list has, of domains of its own too.
+        operators: Those that the list has, of domains of its own too; None where whoever asks
+            looks at that.
 
     Raises:
         RecipeError: Something in it is wrong; names the place.
     """
     model = validate(value, LimitModel)
-    custom = frozenset(name for name in operators if "." in name)
+    custom = frozenset(name for name in operators or () if "." in name)
     match, let, where = _read_match(model, value, Known(custom=custom))
     root = match.root
-    if not {full_name(root.domain, operator) for operator in root.operators} & {*operators}:
+    ends = {full_name(root.domain, operator) for operator in root.operators}
+    if operators is not None and not ends & {*operators}:
         raise RecipeError(
             f"the list does not have `{full_name(root.domain, root.operators[0])}`",
             where=root.location,

@@ -1,7 +1,7 @@
 """What runtimes say they take: lists of operators, as each one's project publishes them.
 
-A list tells which operators a runtime does not have at all. It does not tell of types, attributes
-and sizes: what a list takes may be refused still, and what was measured is in docs/runtimes.md.
+A list tells which operators a runtime does not have at all, and some of what nodes must be like
+that it takes. What a list takes may be refused still; what was measured is in docs/runtimes.md.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from surgeon.document import suggest
 from surgeon.errors import RecipeError
 from surgeon.targets.own import is_own, plain_target, read_target
+from surgeon.targets.published import published
 from surgeon.targets.target import Target
 
 __all__ = ["Beyond", "Fit", "Refused", "Target", "measured", "target", "targets"]
@@ -86,7 +87,7 @@ class Fit:
         opset: The model's, where the target does not read it; None where it does.
         opsets: The oldest and the newest that it reads, where the list says.
         refused: Operators that are not on the list.
-        partly: Operators that are taken with limits, which the source tells.
+        partly: Operators that are taken with limits that the source tells, and `limits` do not.
         spelled: Those of `refused` that `apply --target` has rules for in operators of the list.
         folded: Those of `refused` of which any recipe leaves none: they are of constants.
         waiting: Those of `refused` that further rules are for, by what has to be allowed for these.
@@ -157,6 +158,8 @@ def target(name: str | os.PathLike[str]) -> Target:
             else _unlisted(name) or suggest(name, names, listed),
         )
     entry = table[known]
+    operators = frozenset([*entry["taken"], *entry["partly"]])
+    limits, stated = published(known, [*table], operators)
     return Target(
         name=known,
         title=entry["title"],
@@ -164,6 +167,8 @@ def target(name: str | os.PathLike[str]) -> Target:
         opsets=tuple(entry["opsets"]) if entry["opsets"] else None,
         taken=frozenset(entry["taken"]),
         partly=frozenset(entry["partly"]),
+        limits=limits,
+        stated=stated,
     )
 
 

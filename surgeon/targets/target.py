@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from surgeon.meanings import full_name
 from surgeon.recipe import Rule
 
 
@@ -39,6 +40,12 @@ class Target:
     def operators(self) -> frozenset[str]:
         """All that it takes, those with limits too."""
         return self.taken | self.partly
+
+    @property
+    def untold(self) -> frozenset[str]:
+        """Those that are taken with limits none of which is among `limits`."""
+        told = (limit.match.root for limit in self.limits)
+        return self.partly - {full_name(n.domain, op) for n in told for op in n.operators}
 
     @property
     def count(self) -> int:
