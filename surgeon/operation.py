@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import onnx
 
 from surgeon import dialect, provenance
-from surgeon.assumptions import Axioms, cost_of_sizes
+from surgeon.assumptions import Axioms
 from surgeon.claims import correct_carried, correct_outputs, correct_types, declare
 from surgeon.clock import Clock
 from surgeon.collector import collector_paused
@@ -49,6 +49,7 @@ from surgeon.steps.onprotobuf import on_protobuf, speaks_otherwise
 from surgeon.steps.stating import state_shapes
 from surgeon.sweep import Sweep
 from surgeon.tally import (
+    cost_of_sizes,
     is_rid_of_foreign,
     nearest,
     operators,
@@ -191,7 +192,7 @@ class Operation:
         undone, said = waiting(misses, idle), waiting(misses, set(names) - idle)
         said += staying(self.model, self.facts, [r for r in self.recipes if r.name not in idle])
         gone = self.removed + self.surgery.removed.all
-        costs = cost_of_sizes(self.original, self.before, after)
+        costs = cost_of_sizes(self.original, self.before, after, self.told)
         said += [*filter(None, [costs]), *unheard(self.model, self.facts, after)]
         noted = [*self.notes.remarks, *self.spared.unfound()]
         if not self.changed and not dialect.wants_listed(self.original):

@@ -8,7 +8,9 @@ from contextlib import suppress
 
 import onnx.defs
 
+from surgeon.assumptions import Axioms
 from surgeon.captured import dtype_name
+from surgeon.declared import length_of, tensor_of
 from surgeon.errors import few
 from surgeon.facts import Facts
 from surgeon.meanings import full_name
@@ -30,6 +32,7 @@ _ANYWHERE = frozenset(
     "Add Cast Concat ConstantOfShape Div Equal Expand Gather Mul Reshape Shape Size Slice Squeeze "
     "Sub Transpose Unsqueeze Where".split()
 )
+_MANY_MORE = 8  # nodes that a result has more than the model
 _TYPED = frozenset({"Cast", "Constant"})  # which stand where element types meet
 _SHOWN = 5  # operators in a remark
 _FEW = 8  # operators that a recipe may be about; one that knows more is about something else
@@ -208,3 +211,41 @@ def _is_heard_of(name: str) -> bool:
     domain, _, operator = name.rpartition(".")
     known = is_foreign(name) or domain in PRIM_DOMAINS or domain == "com.microsoft"
     return known or onnx.defs.has(operator, domain)
+
+
+def cost_of_sizes(
+    model: Model, before: Mapping[str, int], after: Mapping[str, int], axioms: Axioms
+) -> str | None:
+    """What to add where sizes that are not known cost nodes; nothing where that is not seen.
+
+    Args:
+        model: As it came.
+        before: How many nodes of each operator it has.
+        after: How many the result has.
+        axioms: What was said of them.
+    """
+    more = sum(after.values()) - sum(before.values())
+    if more < _MANY_MORE:
+        return None
+    weights = {tensor.name for tensor in model.proto.graph.initializer}
+    for value in model.proto.graph.input:
+        declared = tensor_of(value.type)
+        if (
+            value.name in weights
+            or value.name in axioms.shapes
+            or declared is None
+            or not declared.HasField("shape")
+        ):
+            continue
+        dims = declared.shape.dim
+        lengths = [axioms.fixed.get(dim.dim_param, length_of(dim)) for dim in dims]
+        if None in lengths[1:]:  # more than the batch
+            said = ",".join(
+                f"<{dim.dim_param or at}>" if length is None else str(length)
+                for at, (dim, length) in enumerate(zip(dims, lengths, strict=True))
+            )
+            return (
+                f"the result has {more:,} nodes more than the model, some to compute sizes: "
+                f"give numbers for those that you know, `--shape {value.name}={said}`"
+            )
+    return None

@@ -159,6 +159,48 @@ def test_what_is_wrong_with_one(shape: Any, assume: list[str], message: str) -> 
     assert caught.value.exit_code == 2
 
 
+def decoder() -> Model:
+    text = "int64[b,s] ids, int64[b,t] mask, float[b,2,p,8] past"
+    made = model_of(text, "y = Identity (past) z = Identity (ids) w = Identity (mask)", "y z w")
+    made.graph.input[1].type.tensor_type.shape.dim[1].dim_param = "p + s"
+    return Model(made)
+
+
+def test_a_number_holds_wherever_the_name_stands() -> None:
+    axioms = parse_assumptions(decoder(), {"ids": [1, "s"]}, [])
+    assert axioms.fixed == {"b": 1}
+    assert axioms.sizes == {"b": (1,)}
+    two = {"ids": [1, "s"], "past": [2, 2, "p", 8]}
+    assert not parse_assumptions(decoder(), two, []).fixed, "nobody knows which"
+    named = {"ids": [1, "s"], "past": ["b", 2, "p", 8]}
+    assert not parse_assumptions(decoder(), named, []).fixed
+    result = surgeon.apply(decoder(), "clean", shape={"ids": [1, 4]})
+    declared = [
+        [d.dim_value or d.dim_param for d in value.type.tensor_type.shape.dim]
+        for value in result.model.to_proto().graph.input
+    ]
+    assert declared == [[1, 4], [1, "p + s"], [1, 2, "p", 8]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "assume"),
+    [
+        ({}, ["p == 127", "s == 1"]),
+        ({"ids": [2, 1]}, ["p == 127"]),
+        ({}, ["s == p", "p == 64"]),
+        ({}, ["p + s == 128"]),
+    ],
+)
+def test_a_size_that_is_called_by_a_formula(shape: dict[str, Any], assume: list[str]) -> None:
+    assert parse_assumptions(decoder(), shape, assume).fixed["p + s"] == 128
+
+
+def test_a_formula_of_sizes_that_are_not_known_stays_one() -> None:
+    assert parse_assumptions(decoder(), {}, ["s == 1"]).fixed == {"s": 1}
+    given = parse_assumptions(decoder(), {"mask": [1, 64]}, ["p == 127", "s == 1"])
+    assert given.fixed["p + s"] == 64, "what is said of it holds"
+
+
 def test_a_size_that_was_told_to_be_two_numbers_is_named() -> None:
     proto = model_of("float[b,3] x, float[b,3] z", "y = Add (x, z)", "y")
     with pytest.raises(VerifyError, match=r"`b` is 2 in `x` and 4 in `z`; give one"):

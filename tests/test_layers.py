@@ -56,6 +56,7 @@ FLOORS: list[set[str]] = [  # a room imports only rooms of earlier rows, none of
     },
     {"importer", "watch", "weights", "sealing", "aside", "tensors", "ends"},
     {"model", "dims", "document", "schemas"},
+    {"assumed"},
     {
         "extension",
         "notation",
