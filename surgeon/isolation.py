@@ -28,6 +28,7 @@ T = TypeVar("T")
 _WINDOWS = sys.platform == "win32"
 TIMEOUT = 600.0  # seconds for one run of a model, where nobody says
 MOST_LOADED = 1 << 30  # bytes of weights of a model that is loaded to see whether it loads
+_ALLOCATION = ("bad_alloc", "failed to allocate memory", "cannot allocate memory")
 _MENDS = {
     TimeUp: "Give it more with `--timeout`.",
     MemoryUp: "Give it more with `--memory`.",
@@ -137,6 +138,11 @@ def asked(function: Callable[..., T], *args: Any, called: str) -> T:
     return found
 
 
+def is_of_memory(text: str) -> bool:
+    """Whether onnxruntime says, in its own words, that there was no memory."""
+    return any(word in text.lower() for word in _ALLOCATION)
+
+
 def unknown_operators(model: onnx.ModelProto) -> tuple[str, ...]:
     """The operators of a model that onnxruntime does not know, as `domain.Op`.
 
@@ -186,7 +192,13 @@ class Isolated:
             task, *args, timeout=here.timeout, memory=here.memory, called=called
         )
         with _mended():
-            self._remote.ensure()
+            try:
+                self._remote.ensure()
+            except NotRunnable as error:
+                if not is_of_memory(error.text):
+                    raise
+                said = f"{called} has too little memory to load the model"
+                raise MemoryUp(said, where=error.where, mend="") from None
 
     def run(self, feeds: Feeds, outputs: Sequence[str] | None = None) -> dict[str, Any]:
         """As `Session.run`."""

@@ -19,7 +19,8 @@ from command import run
 import surgeon
 from surgeon.errors import ForeignError
 from surgeon.isolation import cell, isolation, open_session
-from surgeon.workers import Worker
+from surgeon.runtime import NotRunnable
+from surgeon.workers import Remote, Worker
 
 LINUX = sys.platform == "linux"
 HEAD = '<ir_version: 8, opset_import: ["": 17]>'
@@ -116,6 +117,19 @@ def test_memory_has_a_limit(double: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "warning: not shown to be equivalent: it loads, and was not compared" in result.stderr
     assert "allocate memory" in result.stderr
+
+
+def test_a_model_that_memory_does_not_hold_is_no_broken_one(
+    double: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise NotRunnable(where="graph `g`", text="failed to allocate memory", operators=())
+
+    monkeypatch.setattr(Remote, "ensure", refuse)
+    result = run("apply", double, small, tmp_path / "o.onnx")
+    assert result.exit_code == 7, result.output
+    assert "too little memory to load the model" in result.stderr
+    assert "Give it more with `--memory`" in result.stderr
 
 
 @pytest.mark.skipif(not LINUX, reason="address space is limited on Linux only")
@@ -263,7 +277,8 @@ def test_a_worker_hears_as_little_of_the_environment_as_its_parent(
     program = f"""
 import sys
 sys.path.insert(0, {root!r})
-from surgeon.workers import Worker
+from surgeon.runtime import NotRunnable
+from surgeon.workers import Remote, Worker
 with Worker() as worker:
     try:
         print(worker.call("planted:missing"))

@@ -15,7 +15,7 @@ from surgeon.customops import custom_ops
 from surgeon.errors import LeftoverError, ModelError, OutputError, RecipeError, SurgeonError
 from surgeon.external import external_tensors
 from surgeon.files import write_whole
-from surgeon.isolation import isolation
+from surgeon.isolation import is_of_memory, isolation
 from surgeon.model import Model
 from surgeon.opening import not_there
 from surgeon.recipe import Recipe
@@ -24,7 +24,6 @@ from surgeon.surgery import apply
 
 _OURS = ("custom_ops", "apart")  # options that are no arguments of `surgeon.apply`
 _PARSED = 3  # times its size: the bytes, the protobuf, and one copy
-_ALLOCATION = ("bad_alloc", "failed to allocate memory", "cannot allocate memory")
 
 
 def data_files(path: str) -> list[str]:
@@ -133,7 +132,7 @@ def _see_compared(found: Mapping[str, Any]) -> None:
     Raises:
         MemoryError: It was.
     """
-    if _is_allocation(" ".join(found["verdict"] or ())):
+    if is_of_memory(" ".join(found["verdict"] or ())):
         raise MemoryError
 
 
@@ -150,17 +149,13 @@ def _recipes(names: tuple[str, ...], digests: tuple[str, ...]) -> tuple[Recipe, 
 
 
 def _outcome(error: SurgeonError) -> str:
-    if _is_allocation(error.what):
+    if is_of_memory(error.what):
         return "memory"
     if isinstance(error, LeftoverError):
         return "refused"
     if isinstance(error, ModelError):
         return "broken"
     return "failed" if isinstance(error, OutputError) else "refused"
-
-
-def _is_allocation(text: str) -> bool:
-    return any(word in text.lower() for word in _ALLOCATION)
 
 
 def _told(report: Report) -> dict[str, Any]:
