@@ -33,7 +33,9 @@ class _Scores(NamedTuple):
     scale: float
 
 
-def products_as_attention(draft: Draft, match: Match, *, hidden: bool = False) -> gs.Tensor:
+def products_as_attention(
+    draft: Draft, match: Match, *, hidden: bool = False, guarded: bool = False
+) -> gs.Tensor:
     """y = MatMul (Softmax (scores), values), with the products that the scores are made of.
 
     Args:
@@ -41,9 +43,14 @@ def products_as_attention(draft: Draft, match: Match, *, hidden: bool = False) -
         match: The softmax and the product behind it.
         hidden: Whether a mask may hide every key of a query, for which Softmax gives NaN and
             Attention zeros; or selects, and may hide what is no number.
+        guarded: Whether zeros stand already where the softmax gives NaN, whatever the mask.
     """
     c = Bench(draft)
     shares, value = match.root.inputs[:2]
+    if guarded:  # Where (IsNaN (p), 0, p)
+        select = producer_of(shares)
+        assert select is not None
+        shares = select.inputs[2]
     softmax = producer_of(shares)
     assert softmax is not None
     axis = attribute_of(softmax, "axis")
@@ -66,7 +73,8 @@ def products_as_attention(draft: Draft, match: Match, *, hidden: bool = False) -
         sizes = [c.size(t, axis) for t in (query, key, value)]
         if not all(same_length(sizes[0], size) for size in sizes[1:]):
             raise Refused("batches and heads of queries, keys and values may differ")
-    if (mask is not None and _may_hide_all(c, mask, c.dtype(query))) != hidden:
+    may_hide = mask is not None and _may_hide_all(c, mask, c.dtype(query))
+    if not guarded and may_hide != hidden:
         raise Refused(
             "no mask hides every key of a query, or a score that is none: another rule is for that"
             if hidden
@@ -115,9 +123,23 @@ def _may_hide_all(c: Bench, mask: _Mask, dtype: int) -> bool:
     c.draft.premises.append(mask.values)  # as it is made: what is drawn hides anything
     if mask.hidden is not None:
         return True
+    if (chosen := _chosen(c, mask.values)) is not None and dtype not in HALVES:
+        return -math.inf in chosen  # the lowest number is written as one that is none
     array = c.facts.array(mask.values)
-    lowest = finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).min
-    return array is None or not bool((array > lowest).any(axis=-1).all())
+    return array is None or not bool((array > _lowest(dtype)).any(axis=-1).all())
+
+
+def _lowest(dtype: int) -> float:
+    return float(finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).min)
+
+
+def _chosen(c: Bench, t: gs.Tensor) -> tuple[float, float] | None:
+    """The two numbers that a mask chooses from, by a condition; None of another."""
+    node = producer_of(t)
+    if node is None or node.op != "Where":
+        return None
+    one, other = (_number(c, each) for each in node.inputs[1:])
+    return None if one is None or other is None else (one, other)
 
 
 def _bias(c: Bench, mask: _Mask, query: gs.Tensor, key: gs.Tensor) -> gs.Tensor:
@@ -138,9 +160,14 @@ def _bias(c: Bench, mask: _Mask, query: gs.Tensor, key: gs.Tensor) -> gs.Tensor:
     for axis, (size, whole) in enumerate(zip(own[::-1], wanted[::-1], strict=False)):
         if not same_length(size, whole) and (size != 1 or axis == 0):
             raise Refused("the mask may be of other sizes than the scores: `--assume` says if not")
-    bias = mask.values
+    bias, dtype = mask.values, c.dtype(query)
+    chosen = _chosen(c, bias)
+    if chosen is not None and dtype not in HALVES and _lowest(dtype) in chosen:
+        condition = producer_of(bias)
+        assert condition is not None
+        raised = (c.number(_LOW if n == _lowest(dtype) else n, dtype) for n in chosen)
+        bias = c.where(condition.inputs[0], *raised)
     if mask.hidden is not None:
-        dtype = c.dtype(query)
         low = mask.hidden if mask.hidden == -math.inf or dtype in HALVES else _LOW
         numbers = [c.number(number, dtype) for number in (low, 0)]
         bias = c.where(bias, *(numbers if mask.where else numbers[::-1]))

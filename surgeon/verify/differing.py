@@ -107,7 +107,7 @@ def differing_feeds(
     tied = {dim: other for dim, other in (sizes or {}).items() if isinstance(other, str)}
     taken = shape if result is None else narrower(original, result, shape, tied).shapes
     wanted = required_inputs(original, taken, tied)
-    given = read_given(original, inputs, data, shape=shape, reference=reference)
+    given = read_given(original, inputs, data, shape=shape, reference=reference, other=result)
     if bad.seed >= 0:
         limits = bounds(without_calls(original), wanted)
         drawing = Drawing(wanted, limits, bad.drawn, given.specs, bad.fixed)

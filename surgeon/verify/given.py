@@ -33,13 +33,23 @@ def read_given(
     *,
     shape: Mapping[str, Sequence[int | str]] | None = None,
     reference: Reference = None,
+    other: onnx.ModelProto | None = None,
 ) -> Given:
     """What the user says of inputs, held against the model.
+
+    Args:
+        model: The model.
+        inputs: By input name, how it is drawn.
+        data: Files with real inputs.
+        shape: Shapes by input name.
+        reference: What stands for the original.
+        other: What it is compared with, where that is quantised and the model is not: beyond the
+            ends of its levels nobody expects it to agree.
 
     Raises:
         RecipeError: There is no such input, it cannot be drawn so, or the data cannot be read.
     """
-    usual = among_levels(model)
+    usual = {**({} if other is None else among_levels(other)), **among_levels(model)}
     if not inputs and not data:
         return Given(usual, ())
     if recorded_files(reference):

@@ -51,6 +51,7 @@ _OFFSETS = frozenset({("embedding_bag", 2)})  # 0 is in order, whatever the bags
 _MOST_MARKS = 8  # of one input
 FREE = (0, 3)  # where nothing bounds an integer
 _SCALED = frozenset({"Identity", "Cast", "DequantizeLinear", "LogSoftmax", "log_softmax"})
+_MOST_AXES = 8  # of a view of a table
 _OF_TABLES = _SCALED | {"Mul", "Div", "Add", "Sub"}  # what weights in few bits go through
 _LENGTHS = frozenset({("LSTM", 4), ("GRU", 4), ("RNN", 4), ("ReverseSequence", 1)})
 _ALIGNING = frozenset({"ctc_loss", "_ctc_loss"})
@@ -126,10 +127,17 @@ def _shapes(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, tuple[
     """The shapes of inputs and constants, and of what is made of these alone by plain operators."""
     shapes: dict[str, tuple[Dim, ...]] = {t.name: tuple(t.dims) for t in model.graph.initializer}
     shapes.update((each.name, each.dims) for each in inputs)
+    sizes = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer if _is_shape(t)}
     for node in every_node(model.graph.node):
         if node.op_type == "Constant" and node.domain in STANDARD:
             value = constant_value(node)
             shapes[node.output[0]] = value.shape if isinstance(value, np.ndarray) else ()
+            if isinstance(value, np.ndarray) and value.ndim == 1 and value.size <= _MOST_AXES:
+                sizes[node.output[0]] = value
+        elif node.op_type == "Reshape" and node.input[0] in shapes and node.input[1] in sizes:
+            rows = sizes[node.input[1]].tolist()
+            if all(isinstance(size, int) and size > 0 for size in rows):  # of the first is asked
+                shapes[node.output[0]] = tuple(rows)
         elif node.op_type == "Transpose" and node.input[0] in shapes:
             dims = shapes[node.input[0]]
             perm = next((list(a.ints) for a in node.attribute if a.name == "perm"), [])
@@ -141,6 +149,13 @@ def _shapes(model: onnx.ModelProto, inputs: Sequence[Input]) -> dict[str, tuple[
                 operands = operands[:1]
             shapes[node.output[0]] = _joined(operands)
     return shapes
+
+
+def _is_shape(tensor: onnx.TensorProto) -> bool:
+    """Whether a constant may say what a table is viewed as."""
+    inside = tensor.data_location != onnx.TensorProto.EXTERNAL
+    whole = tensor.data_type == onnx.TensorProto.INT64
+    return inside and whole and len(tensor.dims) == 1 and tensor.dims[0] <= _MOST_AXES
 
 
 def among_levels(model: onnx.ModelProto) -> dict[str, Spec]:

@@ -128,7 +128,8 @@ def verify(
     defined = meanings.of(after)
     unsuited = dict.fromkeys([*meanings.unsuited(after), *meanings.unsuited(before)])
     pair = _Pair(meanings.told(before), meanings.told(after), (folder_original, folder_result))
-    given = read_given(pair.before, inputs, data, shape=shape, reference=reference)
+    other = pair.after if narrowed else None
+    given = read_given(pair.before, inputs, data, shape=shape, reference=reference, other=other)
     hints = {dim: list(s) for dim, s in sizes.items() if not isinstance(s, str)}
     tied = {dim: other for dim, other in sizes.items() if isinstance(other, str)}
     taken = narrower(pair.before, pair.after, shape, tied) if narrowed else Narrower(shape)
