@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -10,11 +11,16 @@ from typing import Any
 import onnx
 
 from surgeon.errors import SurgeonError, few
+from surgeon.nested import every_node
 from surgeon.provenance import history, recipes_of
 from surgeon.recipe import Recipe, bundled
 from surgeon.recipe.rules import Rule, granted
 from surgeon.verify import Verdict
+from surgeon.verify.compare import TOLERANCES
 from surgeon.verify.originals import is_declared
+from surgeon.verify.precision import coarse_outputs
+
+_OF_LEVELS = 0.1  # of the spread: what eight bits may well be off
 
 
 def with_mend(
@@ -43,7 +49,8 @@ def with_mend(
     if verdict.status == "differs":
         search = "`surgeon verify A B --bisect` finds the first value at which they part."
         search = "" if searched else search
-        return replace(verdict, mend=_for_error(verdict, models, plans) or search)
+        rounds = " ".join(filter(None, [_for_types(verdict, models), search]))
+        return replace(verdict, mend=_for_error(verdict, models, plans) or rounds)
     return verdict
 
 
@@ -86,6 +93,32 @@ def _for_error(
         f"A log names rules that approximate ({few(loose)}), and their bound of {share} of "
         f"an output's spread holds: where that is meant, say `--tolerance {share}`."
     )
+
+
+def _for_types(verdict: Verdict, models: tuple[onnx.ModelProto, onnx.ModelProto]) -> str:
+    """The tolerance to ask for where one model rounds and the other does not; or ""."""
+    bad = [check for each in verdict.comparisons for check in each.outputs if not check.agrees]
+    largest = max((check.max_relative for check in bad), default=math.inf)
+    if any(check.fault for check in bad):
+        return ""
+    for rounds, share, said in (
+        (_is_quantised, _OF_LEVELS, "is quantised, and {} is not"),
+        (coarse_outputs, TOLERANCES["float16"][0], "computes in halves, and {} does not"),
+    ):
+        one, other = (bool(rounds(model)) for model in models)
+        if one != other and largest <= share:
+            names = "AB" if one else "BA"
+            return (
+                f"{names[0]} {said.format(names[1])}: say how far off it may be, "
+                f"`--tolerance {share:g}` at the most, and best on real inputs, `--data`."
+            )
+    return ""
+
+
+def _is_quantised(model: onnx.ModelProto) -> bool:
+    """Whether it has operators of levels, ONNX's or onnxruntime's."""
+    names = (node.op_type for node in every_node(model.graph.node))
+    return any("QuantizeLinear" in name or name.startswith("QLinear") for name in names)
 
 
 def _fired(runs: Iterable[Mapping[str, Any]]) -> Counter[tuple[str, str]]:

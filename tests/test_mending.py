@@ -151,3 +151,27 @@ def test_the_mend_is_printed_and_in_json(tmp_path: Path) -> None:
     assert "mend: If `t0` is `ids`" in " ".join(quiet.output.split())
     plain = CliRunner().invoke(app, ["verify", before, after, "--json"])
     assert json.loads(plain.output)["mend"].startswith("If `t0` is `ids`")
+
+
+ROUNDED = {
+    "levels": "q = QuantizeLinear (a, s, z) b = DequantizeLinear (q, s, z)",
+    "halves": "h = Cast <to = 10> (a) b = Cast <to = 1> (h)",
+}
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ("levels", "B is quantised, and A is not: say how far off it may be, `--tolerance 0.1`"),
+        ("halves", "B computes in halves, and A does not: say how far off it may be, "),
+    ],
+)
+def test_what_rounds_where_the_other_does_not_asks_for_a_tolerance(way: str, said: str) -> None:
+    text = "g (float[n,8] x) => (float[n,8] b) <float s = {0.03}, int8 z = {0}> { a = Tanh (x) "
+    models = parse(f"{text} b = Identity (a) }}"), parse(f"{text} {ROUNDED[way]} }}")
+    found = with_mend(verify(*models), models)
+    assert found.status == "differs"
+    assert said in found.mend
+    assert "--bisect" in found.mend
+    tolerance = float(found.mend.partition("--tolerance ")[2].partition("`")[0])
+    assert verify(*models, allow_approximate=tolerance).status == "equivalent"

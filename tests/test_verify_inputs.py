@@ -13,6 +13,7 @@ import surgeon
 from surgeon.errors import RecipeError
 from surgeon.verify import Verdict, verify
 from surgeon.verify.differing import differing_feeds
+from surgeon.verify.given import read_given
 from surgeon.verify.inputs import Drawing, draw, required_inputs
 from surgeon.verify.limits import bounds
 
@@ -155,6 +156,25 @@ def test_a_table_that_is_computed_bounds_its_indices() -> None:
         wide = Cast <to = 1> (table)  two = Add(wide, wide)  y = Gather(two, ids)
     }""")
     assert bounds(model, required_inputs(model))["ids"].high == 90
+
+
+@pytest.mark.parametrize("rows", ["90, 2", "-1, 2"])
+def test_a_view_of_a_table_bounds_its_indices_where_it_says_how_many_rows(rows: str) -> None:
+    model = parse(
+        "g (int64[n] ids, float[180] w) => (float[n,2] y) "
+        f"<int64[2] shape = {{{rows}}}> {{ t = Reshape (w, shape) y = Gather (t, ids) }}"
+    )
+    high = bounds(model, required_inputs(model))["ids"].high
+    assert high == (90 if "90" in rows else 2), "else more than one row is tried"
+
+
+def test_a_model_is_drawn_for_within_the_levels_of_the_other() -> None:
+    text = "g (float[n,600] x) => (float[n,600] y)"
+    levels = "<float s = {0.02}, int8 z = {0}> { q = QuantizeLinear (x, s, z) "
+    other = parse(f"{text} {levels} y = DequantizeLinear (q, s, z) }}")
+    plain = parse(f"{text} {{ y = Identity (x) }}")
+    assert "x" in read_given(plain, None, (), other=other).specs
+    assert surgeon.verify(plain, other, allow_approximate=0.05).status == "equivalent"
 
 
 def test_lengths_of_samples_that_are_packed_fall() -> None:

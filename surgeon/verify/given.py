@@ -49,7 +49,7 @@ def read_given(
     Raises:
         RecipeError: There is no such input, it cannot be drawn so, or the data cannot be read.
     """
-    usual = {**({} if other is None else among_levels(other)), **among_levels(model)}
+    usual = ({} if other is None else among_levels(other, 0.5)) | among_levels(model)
     if not inputs and not data:
         return Given(usual, ())
     if recorded_files(reference):

@@ -158,10 +158,14 @@ def _is_shape(tensor: onnx.TensorProto) -> bool:
     return inside and whole and len(tensor.dims) == 1 and tensor.dims[0] <= _MOST_AXES
 
 
-def among_levels(model: onnx.ModelProto) -> dict[str, Spec]:
+def among_levels(model: onnx.ModelProto, spread: float = 1.0) -> dict[str, Spec]:
     """How inputs are drawn that are rounded to constant levels at once: mostly between their ends.
 
     Normal numbers may be all of one level, or all beyond the ends.
+
+    Args:
+        model: The model.
+        spread: The part of that deviation that is taken: with a half next to none is beyond.
     """
     read = [node for node in model.graph.node if node.op_type == "QuantizeLinear"]
     names = {name for node in read for name in node.input[1:3]}
@@ -173,8 +177,8 @@ def among_levels(model: onnx.ModelProto) -> dict[str, Spec]:
     given = {value.name for value in model.graph.input} - {t.name for t in model.graph.initializer}
     found = suited.levels([(node.op_type, node.input) for node in read], held)
     return {
-        name: Spec(f"normal({middle:.3g},{deviation:.3g})", "normal", (middle, deviation))
-        for name, (middle, deviation) in found.items()
+        name: Spec(f"normal({middle:.3g},{width:.3g})", "normal", (middle, width))
+        for name, (middle, width) in ((n, (m, d * spread)) for n, (m, d) in found.items())
         if name in given
     }
 
