@@ -196,7 +196,7 @@ _SPELLED_OUT = {
 def recipe_for_ir_version(opset: int) -> Recipe:
     """A recipe of the step that writes a model of an opset in the format that came with it."""
     version = ir_version_of(opset)
-    return _of_steps(f"in IR version {version}", [f"ir-version: {version}"])
+    return _of_steps(f"in IR version {version} at most", [f"ir-version: {version}"])
 
 
 def recipe_for_opset(before: int, opset: int) -> Recipe:

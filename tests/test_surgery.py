@@ -382,6 +382,16 @@ def test_a_raised_upsample_keeps_its_coordinates() -> None:
     )
 
 
+@pytest.mark.parametrize(("opset", "version"), [(18, 8), (19, 9), (21, 10), (23, 11)])
+def test_a_raised_model_has_the_format_that_came_with_its_opset(opset: int, version: int) -> None:
+    model = model_of("float[n] x", "a = Relu (x) y = Neg (a)", "y", opset=17)
+    model.ir_version = 7
+    result = surgeon.apply(model, "clean", opset=opset)
+    assert result.model.to_proto().ir_version == version
+    model.ir_version = 13
+    assert surgeon.apply(model, "clean", opset=opset).model.to_proto().ir_version == version
+
+
 @pytest.mark.parametrize("scales", [(1, 0.6, 0.7), (1, 0.5, 0.3), (1, 1.5, 2.5), (1, 0.5, 2.5)])
 def test_a_raised_resize_takes_the_elements_that_it_took(scales: tuple[float, ...]) -> None:
     """Of opset 10: the one behind where an axis shrinks, the one before where it grows."""

@@ -23,6 +23,7 @@ from surgeon.nested import (
 from surgeon.opsets import BROADCASTING, PRECISION
 from surgeon.spelling import is_foreign, operator_name
 from surgeon.standard import STANDARD, first_opset, opset_of
+from surgeon.steps.irversion import ir_version_of
 from surgeon.steps.unread import without_inputs
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
@@ -102,6 +103,7 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
     _type_numbers(raised, kinds)
     if divided:
         _say_precision(raised, _kinds(proto))
+    raised.ir_version = max(raised.ir_version, ir_version_of(opset))  # which has its types
     return raised
 
 
