@@ -51,7 +51,8 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     y: gs.Tensor = tensor
     for node in reversed(views):
         y = draft.op(node.op, y, *node.inputs[1:], **node.attrs)
-    if turned:
+    if turned:  # the factor goes, and may be what makes the result so large
+        offset = np.broadcast_to(offset, np.broadcast_shapes(factor.shape, offset.shape))
         return draft.op("Sub", draft.constant(offset, "offset"), y)
     if scaled:
         y = draft.op("Mul", y, draft.constant(factor, "factor"))

@@ -57,8 +57,8 @@ def batch_norm_into_conv(draft: Draft, match: Match) -> gs.Tensor:
     return draft.op(
         conv.op,
         conv.inputs[0],
-        draft.constant(wide.astype(weight.dtype), "weight"),
-        draft.constant((old * factor + shift).astype(weight.dtype), "bias"),
+        draft.constant(narrow(wide, weight), "weight"),
+        draft.constant(narrow(old * factor + shift, weight), "bias"),
         **conv.attrs,
     )
 
@@ -208,10 +208,10 @@ def batch_norm_into_stacked(draft: Draft, match: Match) -> gs.Tensor:
     renewed: dict[int, gs.Tensor] = {}
     operands = [
         conv.inputs[0],
-        draft.constant(wide.astype(weight.dtype), "kernels"),
+        draft.constant(narrow(wide, weight), "kernels"),
     ]
     if has_bias or sums_to_one:
-        operands.append(draft.constant(bias.astype(weight.dtype), "biases"))
+        operands.append(draft.constant(narrow(bias, weight), "biases"))
     renewed[id(conv.outputs[0])] = draft.op("Conv", *operands, **conv.attrs)
     path = [n for n in reversed(match.nodes) if n is not match.root and n is not conv]
     out = renewed[id(conv.outputs[0])]
