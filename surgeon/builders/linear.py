@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
@@ -119,13 +120,17 @@ def narrow(array: Any, weight: Array) -> Array:
     What is as good as nothing beside the others may lose digits.
 
     Raises:
-        Refused: They are not finite in it, or too small for it.
+        Refused: They are not finite in it, or too small for it; or it is no float.
     """
+    try:
+        info = ml_dtypes.finfo(weight.dtype)  # type: ignore[no-untyped-call]
+    except (TypeError, ValueError):
+        raise Refused(f"its constants are {weight.dtype.name}, which is no float") from None
     with np.errstate(all="ignore"):
         narrow = np.asarray(array).astype(weight.dtype)
     if not np.isfinite(narrow).all():
         raise Refused(f"its constants are not finite in {weight.dtype.name}")
-    wide, info = np.abs(array), np.finfo(weight.dtype)
+    wide = np.abs(array)
     small = (wide < info.tiny) & (wide != 0)
     if small.any() and wide.max() < info.tiny / info.eps:
         raise Refused(f"its constants are too small for {weight.dtype.name}")
