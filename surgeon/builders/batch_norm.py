@@ -11,6 +11,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders.affine import rounds
 from surgeon.builders.dynamic import mixture
 from surgeon.builders.factors import lone_producer, scaled_inputs
 from surgeon.builders.known_norms import see_no_norm
@@ -107,6 +108,8 @@ def shift_before_linear(draft: Draft, match: Match) -> gs.Tensor:
     shift = one_a_channel(wide, "its summand").astype(np.float64)
     if not np.isfinite(shift).all():
         raise Refused("its summand is not finite")
+    if rounds(wide):
+        raise Refused("its summand is so large that what it is added to is rounded")
     weight = own_weight(draft, root)
     if root.op == "Conv":
         channels = weight.shape[1] * int(attribute_of(root, "group") or 1)

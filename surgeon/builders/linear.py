@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.affine import rounds
 from surgeon.builders.cleaning import order_of
 from surgeon.builders.own_constants import one_a_channel, operand_behind, own_weight
 from surgeon.dims import Dim
@@ -56,6 +57,8 @@ def _parts(draft: Draft, match: Match) -> tuple[gs.Node, Array]:
     wide = operand_behind(draft, made, other, root.outputs[0], "its constant")
     if facts.of(made).dtype not in FLOATS:
         raise Refused("it is no float")
+    if rounds(wide):
+        raise Refused("its constant is so large that what it is added to is rounded")
     return made.inputs[0], one_a_channel(wide, "its constant").astype(np.float64)
 
 
@@ -156,6 +159,9 @@ def matmul_as_gemm(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("what is added may make the result larger")
     if facts.of(b).rank not in (0, 1, 2):
         raise Refused("what is added is no number, vector or matrix")
+    constant = facts.array(b)
+    if constant is not None and rounds(constant):
+        raise Refused("its summand is so large that what it is added to is rounded")
     attributes = {**node.attrs, "beta": 1.0} if node.op == "Gemm" else {}
     return draft.op("Gemm", left, right, b, **attributes)
 

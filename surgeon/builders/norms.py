@@ -89,6 +89,8 @@ def groups_as_group_norm(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused(f"{groups} groups of {channels} channels")
     if dims.equal(shape[0], inside[0]) is not True or not same_dims(shape, out):
         raise Refused("it does not keep the batch, or does not give the shape back")
+    if facts.of(x).dtype == onnx.TensorProto.DOUBLE:
+        raise Refused("the operator normalises double precision in float32")
     if groups == 1:
         raise Refused(
             "one group is left as it is: TensorRT 10 computes GroupNormalization of it wrongly"
