@@ -216,3 +216,13 @@ def test_below_opset_13_no_cast_takes_it_and_none_is_tried_without_end() -> None
         }"""
     )
     assert not surgeon.apply(proto, "shape-chains", verify=False, check=False).report.failures
+
+
+def test_the_ends_of_its_range_are_its_own() -> None:
+    proto = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (bfloat16[N,3] x) => (bfloat16[N,1] y) { y = ReduceLogSumExp <axes = [1]> (x) }"""
+    )
+    report = surgeon.apply(proto, "reductions-decompose", verify=False, check=False).report
+    assert not report.failures
+    assert {change.rule for change in report.changes} == {"exponentials-as-sum"}

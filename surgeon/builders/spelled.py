@@ -8,6 +8,7 @@ import onnx_graphsurgeon as gs
 from surgeon.builders import parts
 from surgeon.builders.bench import TYPE, Bench, operand
 from surgeon.builders.bounds import FIRST_CLIP_OF_DOUBLES
+from surgeon.builders.scalar_types import finfo
 from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -106,7 +107,7 @@ def exponentials_as_sum(draft: Draft, match: Match) -> gs.Tensor:
     axes = axes_of(c, node)
     _need_clip(c, c.dtype(x))
     # where all are -inf, or one is inf, a finite number in place of it gives the same
-    limits = np.finfo(parts.numpy_dtype(draft, x))
+    limits = finfo(parts.numpy_dtype(draft, x))
     bounds = (c.number(limits.min, c.dtype(x)), c.number(limits.max, c.dtype(x)))
     most = c.op("Clip", reduced(c, "ReduceMax", x, axes, keepdims=1), *bounds)
     total = reduced(c, "ReduceSum", c.op("Exp", c.op("Sub", x, most)), axes, keepdims=1)
@@ -149,7 +150,7 @@ def normal_as_quotient(draft: Draft, match: Match) -> gs.Tensor:
     _need_clip(c, dtype)
     wide = x if dtype == TYPE.DOUBLE else c.cast(x, TYPE.FLOAT)
     norm = _norm(c, wide, axes, 2 if power is None else int(power))
-    least = c.number(np.finfo(parts.numpy_dtype(draft, wide)).tiny, c.dtype(wide))
+    least = c.number(finfo(parts.numpy_dtype(draft, wide)).tiny, c.dtype(wide))
     y: gs.Tensor = c.cast(c.op("Div", wide, c.op("Clip", norm, least)), dtype)
     return y
 
