@@ -44,7 +44,10 @@ def older_form(
     since, form = _FORMS.get(op, (0, None))
     if form is not None and draft.facts.opset < since:
         return form(draft, op, inputs, attributes)
-    if any(_is(draft, x, _BFLOAT16) and not _takes(draft, op, i) for i, x in enumerate(inputs)):
+    foreign = any(
+        _is(draft, x, _BFLOAT16) and not _takes(draft, op, i) for i, x in enumerate(inputs)
+    )
+    if foreign and _takes(draft, "Cast", 0):  # below opset 13 nothing takes bfloat16
         made: gs.Tensor = in_float32(draft, op, inputs, attributes)
         return made
     return None

@@ -187,3 +187,42 @@ def test_what_helps_is_said(tmp_path: Path) -> None:
     with pytest.raises(surgeon.SurgeonError, match="does not load") as caught:
         surgeon.apply(path, "clean")
     assert "`bfloat16-in-float32`" in caught.value.mend
+
+
+def test_weights_take_what_stands_beside_them() -> None:
+    text = """<ir_version: 10, opset_import: ["": 22]>
+    g (bfloat16[N,2,6] x) => (bfloat16[N,3,4] y)
+    <bfloat16[3,2,3] w, bfloat16[3] s, bfloat16[3] b, bfloat16[3] m, bfloat16[3] v> {
+      c = Conv (x, w)
+      y = BatchNormalization (c, s, b, m, v)
+    }"""
+    model = network(text)
+    ones = onnx.numpy_helper.from_array(np.ones(3, BFLOAT16), "v")
+    model.graph.initializer[4].CopyFrom(ones)
+    result = surgeon.apply(model, "batch-norm", verify=False)
+    assert [node.op_type for node in result.model.to_proto().graph.node] == ["Conv"]
+
+
+def test_below_opset_13_no_cast_takes_it_and_none_is_tried_without_end() -> None:
+    proto = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 10]>
+        g (bfloat16[N,2,3] x) => (bfloat16[N,6] y)
+        <int64 zero = {0}, int64[1] rest = {-1}, int64[1] first = {0}> {
+          s = Shape (x)
+          n = Gather <axis = 0> (s, zero)
+          l = Unsqueeze <axes = [0]> (n)
+          t = Concat <axis = 0> (l, rest)
+          y = Reshape (x, t)
+        }"""
+    )
+    assert not surgeon.apply(proto, "shape-chains", verify=False, check=False).report.failures
+
+
+def test_the_ends_of_its_range_are_its_own() -> None:
+    proto = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (bfloat16[N,3] x) => (bfloat16[N,1] y) { y = ReduceLogSumExp <axes = [1]> (x) }"""
+    )
+    report = surgeon.apply(proto, "reductions-decompose", verify=False, check=False).report
+    assert not report.failures
+    assert {change.rule for change in report.changes} == {"exponentials-as-sum"}

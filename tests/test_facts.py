@@ -152,3 +152,25 @@ def test_a_cast_may_leave_its_type_at_sizes_that_tensors_have(factor: int, known
         "{ s = Shape (x) m = Mul (s, k) y = Cast <to = 6> (m) }"
     )
     assert (fact_of(parse(text), "y").value is not None) == known
+
+
+@pytest.mark.parametrize(
+    ("attributes", "known"),
+    [
+        ("kernel_shape = [3], pads = [1, 1]", True),
+        ('kernel_shape = [3], auto_pad = "SAME_UPPER"', True),
+        ("kernel_shape = [2], dilations = [3]", True),
+        ("kernel_shape = [2], dilations = [3], pads = [1, 1]", False),
+        ('kernel_shape = [2], dilations = [3], auto_pad = "SAME_UPPER"', False),
+        ("kernel_shape = [1], strides = [3], ceil_mode = 1", False),
+    ],
+)
+def test_a_window_of_pads_alone_is_the_least_number(attributes: str, known: bool) -> None:
+    proto = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[1,1,n] x) => (float[1,1,m] y) {{
+            r = Relu (x)
+            y = MaxPool <{attributes}> (r)
+        }}"""
+    )
+    assert fact_of(proto, "y").not_negative is known

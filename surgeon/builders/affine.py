@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx_graphsurgeon as gs
 
@@ -33,7 +34,7 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     dtype = steps[0][1].dtype
     if any(constant.dtype != dtype for _, constant, _ in steps):
         raise Refused("its constants have different dtypes")
-    if any(node.op in ("Add", "Sub") and _rounds(constant) for node, constant, _ in steps):
+    if any(node.op in ("Add", "Sub") and rounds(constant) for node, constant, _ in steps):
         raise Refused("a summand is so large that what it is added to is rounded to whole numbers")
     factor, offset, scaled, moved = _composed(steps)
     # C - x is one step, but where a guard against 0 would be lost in C
@@ -51,7 +52,8 @@ def affine_chain(draft: Draft, match: Match) -> gs.Tensor:
     y: gs.Tensor = tensor
     for node in reversed(views):
         y = draft.op(node.op, y, *node.inputs[1:], **node.attrs)
-    if turned:
+    if turned:  # the factor goes, and may be what makes the result so large
+        offset = np.broadcast_to(offset, np.broadcast_shapes(factor.shape, offset.shape))
         return draft.op("Sub", draft.constant(offset, "offset"), y)
     if scaled:
         y = draft.op("Mul", y, draft.constant(factor, "factor"))
@@ -72,7 +74,7 @@ def summands_of_both(draft: Draft, match: Match) -> gs.Tensor:
         constants.append(found[0])
         bare.append(tensors[0 if arrays[0] is None else 1])
     first, second = constants
-    if first.dtype.kind not in _FLOATS or _rounds(first) or _rounds(second):
+    if first.dtype.kind not in _FLOATS or rounds(first) or rounds(second):
         raise Refused("its constants are no floats, or so large that they round")
     if first.shape != second.shape:
         raise Refused("its constants are of different shapes")
@@ -114,9 +116,10 @@ def _lost(steps: list[tuple[gs.Node, Array, bool]]) -> bool:
     return least < max(float(size.max()) for size in sizes if size.size) * 2.0**-10
 
 
-def _rounds(constant: Array) -> bool:
+def rounds(constant: Array) -> bool:
     """Whether digits behind the point are lost beside it, which (x + m) - m is written for."""
-    return bool((np.abs(constant) >= 2.0 ** (np.finfo(constant.dtype).nmant - 1)).any())
+    digits = ml_dtypes.finfo(constant.dtype).nmant  # type: ignore[no-untyped-call]
+    return bool((np.abs(constant) >= 2.0 ** (digits - 1)).any())
 
 
 def _composed(steps: list[tuple[gs.Node, Array, bool]]) -> tuple[Array, Array, bool, bool]:

@@ -11,6 +11,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
+from surgeon.builders.affine import rounds
 from surgeon.builders.dynamic import mixture
 from surgeon.builders.factors import lone_producer, scaled_inputs
 from surgeon.builders.known_norms import see_no_norm
@@ -57,8 +58,8 @@ def batch_norm_into_conv(draft: Draft, match: Match) -> gs.Tensor:
     return draft.op(
         conv.op,
         conv.inputs[0],
-        draft.constant(wide.astype(weight.dtype), "weight"),
-        draft.constant((old * factor + shift).astype(weight.dtype), "bias"),
+        draft.constant(narrow(wide, weight), "weight"),
+        draft.constant(narrow(old * factor + shift, weight), "bias"),
         **conv.attrs,
     )
 
@@ -107,6 +108,8 @@ def shift_before_linear(draft: Draft, match: Match) -> gs.Tensor:
     shift = one_a_channel(wide, "its summand").astype(np.float64)
     if not np.isfinite(shift).all():
         raise Refused("its summand is not finite")
+    if rounds(wide):
+        raise Refused("its summand is so large that what it is added to is rounded")
     weight = own_weight(draft, root)
     if root.op == "Conv":
         channels = weight.shape[1] * int(attribute_of(root, "group") or 1)
@@ -208,10 +211,10 @@ def batch_norm_into_stacked(draft: Draft, match: Match) -> gs.Tensor:
     renewed: dict[int, gs.Tensor] = {}
     operands = [
         conv.inputs[0],
-        draft.constant(wide.astype(weight.dtype), "kernels"),
+        draft.constant(narrow(wide, weight), "kernels"),
     ]
     if has_bias or sums_to_one:
-        operands.append(draft.constant(bias.astype(weight.dtype), "biases"))
+        operands.append(draft.constant(narrow(bias, weight), "biases"))
     renewed[id(conv.outputs[0])] = draft.op("Conv", *operands, **conv.attrs)
     path = [n for n in reversed(match.nodes) if n is not match.root and n is not conv]
     out = renewed[id(conv.outputs[0])]

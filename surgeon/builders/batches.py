@@ -82,6 +82,8 @@ def _before(draft: Draft, node: gs.Node, lead: tuple[Dim, ...]) -> gs.Tensor:
     before, after = draft.facts.of(node.inputs[0]).shape, draft.facts.of(merged).shape
     if before is None or after is None:
         raise Refused(f"a shape at {node.name!r} is not known")
+    if dims.equal(after[0], dims.product(lead)) is not True:
+        raise Refused(f"{node.name!r} makes another batch, which the product repeats")
     wanted = (*lead, *after[1:])
     if before != wanted and (len(merged.outputs) != 1 or draft.surgery.is_output(merged)):
         raise Refused(f"{node.name!r} does not merge axes as they are parted")

@@ -171,9 +171,11 @@ def place_of_extreme(draft: Draft, match: Match) -> gs.Tensor:
     """
     c, node = Bench(draft), match.root
     x, last = node.inputs[0], bool(attribute_of(node, "select_last_index"))
+    if not c.rank(x):
+        raise Refused("its input has no axis")
     axis = c.axis(int(attribute_of(node, "axis")), c.rank(x))
     length = c.size(x, axis)
-    if not isinstance(length, int) or not 0 < length <= _COUNTED or not c.rank(x):
+    if not isinstance(length, int) or not 0 < length <= _COUNTED:
         raise Refused("its axis is not known to be of 1 to 16777216 elements")
     x = _comparable(c, x)
     axes = c.ints([axis], "axes")

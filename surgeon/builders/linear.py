@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
+from surgeon.builders.affine import rounds
 from surgeon.builders.cleaning import order_of
 from surgeon.builders.own_constants import one_a_channel, operand_behind, own_weight
 from surgeon.dims import Dim
@@ -55,6 +57,8 @@ def _parts(draft: Draft, match: Match) -> tuple[gs.Node, Array]:
     wide = operand_behind(draft, made, other, root.outputs[0], "its constant")
     if facts.of(made).dtype not in FLOATS:
         raise Refused("it is no float")
+    if rounds(wide):
+        raise Refused("its constant is so large that what it is added to is rounded")
     return made.inputs[0], one_a_channel(wide, "its constant").astype(np.float64)
 
 
@@ -119,13 +123,17 @@ def narrow(array: Any, weight: Array) -> Array:
     What is as good as nothing beside the others may lose digits.
 
     Raises:
-        Refused: They are not finite in it, or too small for it.
+        Refused: They are not finite in it, or too small for it; or it is no float.
     """
+    try:
+        info = ml_dtypes.finfo(weight.dtype)  # type: ignore[no-untyped-call]
+    except (TypeError, ValueError):
+        raise Refused(f"its constants are {weight.dtype.name}, which is no float") from None
     with np.errstate(all="ignore"):
         narrow = np.asarray(array).astype(weight.dtype)
     if not np.isfinite(narrow).all():
         raise Refused(f"its constants are not finite in {weight.dtype.name}")
-    wide, info = np.abs(array), np.finfo(weight.dtype)
+    wide = np.abs(array)
     small = (wide < info.tiny) & (wide != 0)
     if small.any() and wide.max() < info.tiny / info.eps:
         raise Refused(f"its constants are too small for {weight.dtype.name}")
@@ -151,6 +159,9 @@ def matmul_as_gemm(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("what is added may make the result larger")
     if facts.of(b).rank not in (0, 1, 2):
         raise Refused("what is added is no number, vector or matrix")
+    constant = facts.array(b)
+    if constant is not None and rounds(constant):
+        raise Refused("its summand is so large that what it is added to is rounded")
     attributes = {**node.attrs, "beta": 1.0} if node.op == "Gemm" else {}
     return draft.op("Gemm", left, right, b, **attributes)
 

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
-from surgeon.builders.bench import LARGEST, Bench, Size
+from surgeon.builders.bench import LARGEST, TYPE, Bench, Size
 from surgeon.builders.chains import lone_cut
 from surgeon.dims import Dim
 from surgeon.facts.fact import Array
@@ -21,6 +21,8 @@ from surgeon.match import producer_of
 from surgeon.rewrite import Refused
 
 BETWEEN = ("Expand", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Identity", "Slice")
+# Types that hold every place of a tensor.
+WIDE = (TYPE.INT32, TYPE.INT64, TYPE.UINT32, TYPE.UINT64, TYPE.FLOAT, TYPE.DOUBLE)
 LARGEST_MASK = 1 << 20  # elements of a constant mask; beyond, the node costs less
 
 
@@ -143,7 +145,7 @@ def lines_of(
         raise Refused("the shape of its indices is not known")
     parts = [line_through(c, t) for t in _columns(c, indices, whole[-1])]
     lines = [
-        line if read and line.limit is not None else _counted(line, d)
+        line if read and _is_count(line) else _counted(line, d)
         for line, d in zip(parts, shape, strict=False)
     ]
     used = [line.along for line in lines if line.along is not None]
@@ -152,6 +154,11 @@ def lines_of(
     if any(d != 1 and axis not in used for axis, d in enumerate(whole[:-1])):
         raise Refused("whether a place is written twice is known at run time only")
     return lines
+
+
+def _is_count(line: Line) -> bool:
+    """Whether it is a count from 0 with all of its places."""
+    return line.limit is not None and (line.start, line.end) == (0, LARGEST)
 
 
 def _columns(c: Bench, indices: gs.Tensor, count: int) -> list[gs.Tensor]:
@@ -201,6 +208,8 @@ def line_behind(c: Bench, node: gs.Node, inner: Line) -> Line:
     before, shape = c.shape(node.inputs[0]), c.shape(node.outputs[0])
     if node.op == "Slice":
         return _sliced(c, node, inner)
+    if node.op == "Cast" and int(node.attrs["to"]) not in WIDE:
+        raise Refused("in so few bits its indices may wrap around")
     if inner.along is None or before is None or shape is None or node.op in ("Cast", "Identity"):
         return inner
     if node.op == "Expand":
@@ -211,7 +220,13 @@ def line_behind(c: Bench, node: gs.Node, inner: Line) -> Line:
     large, small = ([i for i, d in enumerate(s) if d != 1] for s in (before, shape))
     if len(large) != len(small) or inner.along not in large:
         raise Refused("its indices are put into another shape")
-    return replace(inner, along=small[large.index(inner.along)])
+    along = small[large.index(inner.along)]
+    # as long as before, and as many elements in front
+    same = dims.equal(before[inner.along], shape[along]) is True
+    front = [dims.product(s[:axis]) for s, axis in ((before, inner.along), (shape, along))]
+    if not same or dims.equal(*front) is not True:
+        raise Refused("its indices are put into another shape")
+    return replace(inner, along=along)
 
 
 def _constant(array: Array) -> Line:
@@ -242,8 +257,7 @@ def _sliced(c: Bench, node: gs.Node, line: Line) -> Line:
     if cut is None:
         raise Refused("the bounds of its slice are known at run time only")
     start, end, axis, step = cut
-    is_count = line.limit is not None and (line.start, line.end) == (0, LARGEST)
-    if not is_count or step != 1 or axis % max(c.rank(node.inputs[0]), 1) != line.along:
+    if not _is_count(line) or step != 1 or axis % max(c.rank(node.inputs[0]), 1) != line.along:
         raise Refused("its indices are no plain slice of a count")
     if end < LARGEST and ((start < 0) != (end < 0) or start > end):
         raise Refused(f"whether {start} stands before {end} is known at run time only")

@@ -89,6 +89,8 @@ def groups_as_group_norm(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused(f"{groups} groups of {channels} channels")
     if dims.equal(shape[0], inside[0]) is not True or not same_dims(shape, out):
         raise Refused("it does not keep the batch, or does not give the shape back")
+    if facts.of(x).dtype == onnx.TensorProto.DOUBLE:
+        raise Refused("the operator normalises double precision in float32")
     if groups == 1:
         raise Refused(
             "one group is left as it is: TensorRT 10 computes GroupNormalization of it wrongly"
@@ -277,6 +279,8 @@ def _norm(draft: Draft, match: Match, operator: str, count: int, eps: float) -> 
     shape = facts.of(x).shape
     if shape is None or not same_dims(shape, facts.of(match.root.outputs[0]).shape):
         raise Refused("a number of it has a shape that makes the result larger")
+    if facts.of(x).dtype == onnx.TensorProto.DOUBLE:
+        raise Refused("the operator normalises double precision in float32")
     sizes = [d for d in shape[-count:] if isinstance(d, int)]
     scale = draft.constant(np.ones(sizes, parts.numpy_dtype(draft, x)), "scale")
     result: gs.Tensor = draft.op(operator, x, scale, axis=-count, epsilon=eps)

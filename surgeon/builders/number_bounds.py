@@ -18,6 +18,13 @@ _NOTHING: Bounds = (None, None)
 _DEPTH = 32  # nodes that are looked through
 _WHOLE = 1 << 24  # up to here single precision has every whole number
 _WIDE = (TYPE.FLOAT, TYPE.DOUBLE)
+# Up to here a float of this type has every whole number.
+_EXACT_UP_TO: dict[int, int] = {
+    TYPE.FLOAT16: 1 << 11,
+    TYPE.BFLOAT16: 1 << 8,
+    TYPE.FLOAT: 1 << 24,
+    TYPE.DOUBLE: 1 << 53,
+}
 _SAME_VALUES = frozenset(
     "Identity Reshape Squeeze Unsqueeze Flatten Transpose Expand Gather GatherND GatherElements "
     "Slice Tile ReduceMax ReduceMin".split()
@@ -106,12 +113,19 @@ def _around(several: Sequence[Bounds]) -> Bounds:
 
 
 def _cut_to(inner: Bounds, dtype: int) -> Bounds:
-    """What is left of bounds in a dtype that may be too narrow for them."""
-    if dtype not in INTEGERS or dtype == TYPE.INT64:
+    """What is left of bounds in a dtype that may be too narrow for them, or round beyond them."""
+    if dtype == TYPE.INT64:
         return inner
-    limits = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+    if dtype in _EXACT_UP_TO:
+        most = _EXACT_UP_TO[dtype]
+        least = -most
+    elif dtype in INTEGERS:
+        limits = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+        least, most = int(limits.min), int(limits.max)
+    else:
+        return _NOTHING
     low, high = inner
-    fits = low is not None and high is not None and limits.min <= low and high <= limits.max
+    fits = low is not None and high is not None and least <= low and high <= most
     return inner if fits else _NOTHING
 
 

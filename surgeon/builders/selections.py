@@ -15,6 +15,7 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders.bench import TYPE, Bench
 from surgeon.builders.lines import apart, by_lines, is_by_lines
+from surgeon.builders.meshes import WIDE
 from surgeon.facts.elementwise import ELEMENTWISE
 from surgeon.facts.fact import same_dims
 from surgeon.facts.kinds import FLOATS
@@ -198,6 +199,8 @@ def mask_of_places(c: Bench, indices: gs.Tensor) -> gs.Tensor | None:
             moved = True
         elif node.op not in ("Cast", "Identity", "Split") or len(node.outputs) > 1:
             return None
+        elif node.op == "Cast" and node.attrs.get("to") not in WIDE:
+            return None  # in so few bits places wrap around
         x = node.inputs[0]
     if node is None:
         return None

@@ -200,7 +200,12 @@ def joined_parts(draft: Draft, match: Match) -> gs.Tensor:
     if fact.shape is None or not -len(fact.shape) <= axis < len(fact.shape):
         raise Refused("how many axes its operand has is not known")
     rank, axis = len(fact.shape), axis % len(fact.shape)
-    if len(cut.inputs) > 1 or attribute_of(cut, "keepdims"):
+    keeps = bool(attribute_of(cut, "keepdims"))
+    if not keeps and len(cut.inputs) > 1 and draft.facts.array(cut.inputs[1]) is None:
+        if draft.facts.of(cut.inputs[1]).rank != 1:
+            raise Refused("whether its parts keep their axis is known at run time only")
+        keeps = True
+    if keeps or not _drops_axis(draft, cut):
         if attribute_of(root, "new_axis") or int(attribute_of(root, "axis")) % rank != axis:
             raise Refused("its parts are joined along another axis")
         return x

@@ -53,6 +53,9 @@ def sum_of_layers(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("onnxruntime has no `Mean` in double precision")
     kept = bool(attribute_of(root, "keepdims"))
     operands = list(stack.inputs) if kept else _layers(draft, stack, layer)
+    each = (*layer[:axis], 1, *layer[axis:])
+    if kept and not all(same_dims(facts.of(t).shape, each) for t in operands):
+        raise Refused("it joins what is more than one layer each, and nothing")
     operator = _OF_VALUES[root.op]
     operator = "Add" if operator == "Sum" and len(operands) == 2 else operator
     y: gs.Tensor = draft.op(operator, *operands)

@@ -71,6 +71,8 @@ def not_negative(
         return False
     if node.op in _MAKE_SIGN or (node.op == "TopK" and index == 1):
         return True
+    if node.op == "MaxPool" and _may_be_of_pads(node):
+        return False
     if node.op in _KEEP_SIGN:
         data = inputs if node.op == "Concat" else inputs[:1]
         return all(fact is not None and fact.not_negative for fact in data)
@@ -81,6 +83,21 @@ def not_negative(
         has_its_sign = node.op == "Mod" and not node.attrs.get("fmod", 0)
         return has_its_sign or first.not_negative
     return False
+
+
+def _may_be_of_pads(node: gs.Node) -> bool:
+    """Whether a window of a MaxPool may hold nothing of its input: the least number, then."""
+    attributes = node.attrs
+    if attributes.get("ceil_mode", 0):
+        return True
+    told = attributes.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER")
+    pads = attributes.get("pads") or []
+    if not told and not any(pads):
+        return False
+    if any(step != 1 for step in attributes.get("dilations") or ()):
+        return True
+    kernel = attributes.get("kernel_shape") or []
+    return any(pad >= size for pad, size in zip(pads, [*kernel] * 2, strict=False))
 
 
 def not_zero(
