@@ -493,7 +493,7 @@ g (float[b,4] x, float[4,3] z) => ({kind} y)
 <int64[1] none = {{0}}, int64 kind = {{{number}}}, int64 zero = {{0}}, bool no = {{0}},
  float half = {{0.5}}> {{
   o = org.pytorch.aten.ATen <operator = "empty"> (none, kind, zero, , no, )
-  y = org.pytorch.aten.ATen <operator = "{operator}", overload_name = "out"> {operands}
+  y = org.pytorch.aten.ATen <operator = "{operator}"> {operands}
 }}
 """
     model = onnx.parser.parse_model(text)
@@ -506,3 +506,16 @@ g (float[b,4] x, float[4,3] z) => ({kind} y)
     session = ort.InferenceSession(result.model.to_proto().SerializeToString())
     wanted = {"gt": x > 0.5, "mm": x @ z, "div": x / np.float32(0.5)}[operator]
     np.testing.assert_allclose(session.run(None, {"x": x, "z": z})[0], wanted, rtol=1e-5)
+
+
+def test_a_file_says_that_its_last_argument_is_written_to() -> None:
+    """As a spectral norm that trains has it: `normalize(v, out=self.weight_v)`."""
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+g (float[3] x, float[1] n) => (float[3] y) <float[3] v = {1, 2, 3}> {
+  y = org.pytorch.aten.ATen <operator = "div", overload_name = "out"> (x, n, v)
+}""")
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    assert [node.op_type for node in result.model.to_proto().graph.node] == ["Div"]
