@@ -104,8 +104,8 @@ class Arguments(NamedTuple):
             position = self.schema.position(name)
             return None if position is None else self.schema.parameters[position].default
         if isinstance(found, list):
-            raise Refused(f"`{name}` is a list of tensors")
-        array = self.facts.array(found)
+            return self._numbers(found, name)
+        array = self.facts.array(_whole(found))
         if array is None:
             text = text_of(found)
             if text is not None:
@@ -143,6 +143,17 @@ class Arguments(NamedTuple):
             raise Refused(f"`{name}` is known at run time only")
         value = self.value(name)
         return list(value) if isinstance(value, (list, tuple)) else [value]
+
+    def _numbers(self, tensors: Sequence[gs.Tensor], name: str) -> list[Any]:
+        """A list of numbers that scripts put together."""
+        position = self.schema.position(name)
+        parameter = None if position is None else self.schema.parameters[position]
+        arrays = [None if t.is_empty() else self.facts.array(t) for t in tensors]
+        known = [array.reshape(-1).tolist() for array in arrays if array is not None]
+        are_numbers = parameter is not None and parameter.is_list and parameter.type in _PLAIN
+        if not are_numbers or len(known) < len(arrays) or any(len(each) != 1 for each in known):
+            raise Refused(f"`{name}` is a list of tensors")
+        return [each[0] for each in known]
 
     def _number(self, tensor: gs.Tensor, name: str) -> Any:
         known = self.facts.of(tensor).value
@@ -206,6 +217,14 @@ def maker_of_list(tensor: gs.Tensor) -> gs.Node | None:
         of_list = made.inputs and isinstance(_elements(made.inputs[0]), list)
         return made if of_list else None
     return made if made.op in _LIST_MAKERS else None
+
+
+def _whole(tensor: gs.Tensor) -> gs.Tensor:
+    """The line that a list of numbers is cut from, one by one, as scripts make it; else itself."""
+    made = maker_of(tensor)
+    if made is None or made.op != "SplitToSequence" or len(made.inputs) != 1:
+        return tensor
+    return tensor if made.attrs.get("keepdims", 1) or made.attrs.get("axis", 0) else made.inputs[0]
 
 
 def _elements(tensor: gs.Tensor) -> gs.Tensor | list[gs.Tensor] | None:

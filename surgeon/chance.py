@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import onnx
 
 from surgeon import standard
+from surgeon.schemas import ends_with_out
 from surgeon.schemas.aliases import plain_name
 from surgeon.spelling import names_operator
 
@@ -115,6 +116,8 @@ def _follow(
     else:
         draws = _draws(node, constants) or (node.domain, node.op_type) in calls
         taken = set(node.input[1:]) if operator in _OVERWRITES else reads
+        if (node.domain or "") not in standard.STANDARD and taken:
+            taken -= _written_to(node, operator)
         drawn = draws or operator in _UNSET or bool(taken & values)
         opaque = drawn and (operator not in _KEEPS_SIZES or bool(bodies))
         some_sizes = bool(reads & sizes) or opaque
@@ -123,6 +126,14 @@ def _follow(
         values.update(names)
     if some_sizes:
         sizes.update(names)
+
+
+def _written_to(node: onnx.NodeProto, operator: str) -> set[str]:
+    """What a result is written to, `out=`, and of which nothing is read."""
+    if node.attribute and not names_operator(node.domain, node.op_type):
+        return set()
+    written = len(node.input) > 1 and ends_with_out(operator, len(node.input))
+    return {node.input[-1]} - set(node.input[:-1]) if written else set()
 
 
 def operator_of(node: onnx.NodeProto) -> str:

@@ -18,10 +18,11 @@ import onnx_graphsurgeon as gs
 from surgeon import opsets
 from surgeon.facts import Facts
 from surgeon.facts.elementwise import ELEMENTWISE
+from surgeon.facts.fact import BOOL
 from surgeon.facts.kinds import FLOATS
 from surgeon.model import Model
 from surgeon.objects import make_variable
-from surgeon.schemas import overloads
+from surgeon.schemas import ends_with_out, overloads
 from surgeon.schemas.aliases import out_of_place, plain_name
 from surgeon.spelling import (
     ATEN_DOMAINS,
@@ -140,34 +141,34 @@ def _to_aten(
     if inputs is not None:
         node.inputs = inputs
         rest = {}
-    out = not rest and _has_out(node, operator, facts)
+    out = not rest and _has_out(node, operator, overload, facts)
+    same = out and facts.of(node.inputs[0]).dtype == facts.of(node.inputs[-1]).dtype
     if out:
         node.inputs = node.inputs[:-1]
-    written = {WRITTEN: 1} if out or (out_of_place(named) and operator != named) else {}
+    written = {WRITTEN: 1} if same or (out_of_place(named) and operator != named) else {}
     node.attrs = {"overload": overload, **written, **unpacked, **rest}
 
 
-def _has_out(node: gs.Node, operator: str, facts: Facts) -> bool:
+def _has_out(node: gs.Node, operator: str, overload: str, facts: Facts) -> bool:
     """Whether the last input is what the result was written to (`out=`), behind all that is read.
 
-    The result has its dtype: where that is the first input's, as of what wrote into its input. What
-    else is computed goes on from the result, as the exporter writes it.
+    The result has its dtype: where that is the first input's, as of what wrote into its input, or
+    booleans, which PyTorch writes no numbers to. What else is computed goes on from the result, as
+    the exporter writes it.
     """
     if len(node.outputs) != 1 or len(node.inputs) < 2:
         return False
     first, out = node.inputs[0], node.inputs[-1]
-    is_folded = isinstance(out, gs.Constant)  # an `empty` of known sizes
-    if first.is_empty() or not (is_folded or any(n.op in _MAKING_ROOM for n in out.inputs)):
-        return False
-    schemas = [schema.parameters for schema in overloads(operator)]
-    if max(map(len, schemas), default=0) != len(node.inputs) - 1:
-        return False
-    if any(each.is_tensors for parameters in schemas for each in parameters):
+    if first.is_empty() or not ends_with_out(operator, len(node.inputs)):
         return False
     dtype = facts.of(out).dtype
-    if dtype not in FLOATS or facts.of(first).dtype != dtype:
+    if dtype != BOOL and (dtype not in FLOATS or facts.of(first).dtype != dtype):
         return False
-    return not is_folded or (out.values.ndim > 0 and not out.values.any())
+    if "out" in overload.split("_"):  # the file says so
+        return True
+    if isinstance(out, gs.Constant):  # an `empty` of known sizes
+        return out.values.ndim > 0 and out.values.size != 1 and not out.values.any()
+    return any(made.op in _MAKING_ROOM for made in out.inputs)
 
 
 def _told_by_name(node: gs.Node) -> dict[str, Any] | None:

@@ -476,3 +476,46 @@ g (float[b,4] x, float[4,3] z) => (float y)
     wanted = {"clamp": x.clip(1, 2), "sum": x.sum(1), "matmul": x @ z, "neg": -x}[operator]
     session = ort.InferenceSession(result.model.to_proto().SerializeToString())
     np.testing.assert_allclose(session.run(None, {"x": x, "z": z})[0], wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("release", ["1.7", "2.4"])
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [("gt (x, half, o)", "bool"), ("mm (x, z, o)", "float"), ("div (x, half, o)", "float")],
+)
+def test_out_of_another_overload_is_written_to(call: str, kind: str, release: str) -> None:
+    """`torch.gt(x, .5, out=o)` gives booleans; `mm` and `div` take further arguments elsewhere."""
+    operator, _, operands = call.partition(" ")
+    number = 11 if kind == "bool" else 6
+    text = f"""
+<ir_version: 6, opset_import: ["": 11, "org.pytorch.aten": 1]>
+g (float[b,4] x, float[4,3] z) => ({kind} y)
+<int64[1] none = {{0}}, int64 kind = {{{number}}}, int64 zero = {{0}}, bool no = {{0}},
+ float half = {{0.5}}> {{
+  o = org.pytorch.aten.ATen <operator = "empty"> (none, kind, zero, , no, )
+  y = org.pytorch.aten.ATen <operator = "{operator}"> {operands}
+}}
+"""
+    model = onnx.parser.parse_model(text)
+    model.producer_name, model.producer_version = "pytorch", release
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    x, z = R.normal(size=(5, 4)).astype(F), R.normal(size=(4, 3)).astype(F)
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    wanted = {"gt": x > 0.5, "mm": x @ z, "div": x / np.float32(0.5)}[operator]
+    np.testing.assert_allclose(session.run(None, {"x": x, "z": z})[0], wanted, rtol=1e-5)
+
+
+def test_a_file_says_that_its_last_argument_is_written_to() -> None:
+    """As a spectral norm that trains has it: `normalize(v, out=self.weight_v)`."""
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+g (float[3] x, float[1] n) => (float[3] y) <float[3] v = {1, 2, 3}> {
+  y = org.pytorch.aten.ATen <operator = "div", overload_name = "out"> (x, n, v)
+}""")
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    assert [node.op_type for node in result.model.to_proto().graph.node] == ["Div"]

@@ -391,3 +391,25 @@ def test_axes_that_a_script_lists_and_changes_are_known() -> None:
     result = surgeon.apply(model, "aten")
     assert result.report.verdict.status == "equivalent"
     assert [node.op_type for node in result.model.to_proto().graph.node] == ["Transpose"]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "n = SequenceEmpty () q = SequenceInsert (n, half) factors = SequenceInsert (q, half)",
+        "factors = SplitToSequence <keepdims = 0> (halves)",
+    ],
+)
+def test_numbers_that_a_script_lists_one_by_one(made: str) -> None:
+    """`F.interpolate(x, scale_factor=1.5)` in a script puts a factor for each axis into a list."""
+    text = f"""
+<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>
+g (float[b,1,4,6] x) => (float[b,1,6,9] y)
+<float half = {{1.5}}, float[2] halves = {{1.5, 1.5}}, bool no = {{0}}> {{
+  {made}
+  y = org.pytorch.aten.ATen <operator = "upsample_bicubic2d"> (x, , no, factors)
+}}"""
+    result = surgeon.apply(onnx.parser.parse_model(text), "aten")
+    assert [n.op_type for n in result.model.to_proto().graph.node][-1] == "Resize"
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail

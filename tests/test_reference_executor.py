@@ -182,6 +182,13 @@ def test_a_device_may_be_a_text_of_the_standards_own_kind() -> None:
             lambda x: (x < 0).cumsum(),
         ),
         (
+            13,
+            "g (float[N] x) => (int64[N] y) <int64 axis = {0}, float much = {60}> "
+            "{ a = org.pytorch.aten.relu (x) m = Mul (a, much) "
+            "t = Cast <to = 2> (m) y = CumSum (t, axis) }",
+            lambda x: (np.maximum(x, 0) * np.float32(60)).astype(np.uint8).cumsum(dtype=np.int64),
+        ),
+        (
             9,
             "g (float[N] x) => (bool[N] y) <float zero = {0}> "
             "{ a = org.pytorch.aten.relu (x) y = Equal (a, zero) }",

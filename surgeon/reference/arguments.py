@@ -178,10 +178,15 @@ def fit(schemas: Sequence[str], call: Call, values: Sequence[Any]) -> tuple[int,
 
 
 def is_written_to(schemas: Sequence[str], values: Sequence[Any]) -> bool:
-    """Whether the last value is of floats behind all that any schema takes: `out=`."""
-    longest = max(len(parse_schema(schema).parameters) for schema in schemas)
-    last = values[-1] if len(values) > 1 else None
-    return longest < len(values) and isinstance(last, np.ndarray) and last.dtype.kind == "f"
+    """Whether the last value is of floats or booleans where no schema takes a tensor: `out=`."""
+    last, place = values[-1] if len(values) > 1 else None, len(values) - 1
+    if not isinstance(last, np.ndarray) or last.dtype.kind not in "fb":
+        return False
+    parameters = [parse_schema(schema).parameters for schema in schemas]
+    there = [given[place].type for given in parameters if len(given) > place]
+    if there and last.ndim == 0:  # a number, perhaps
+        return False
+    return "Tensor" not in there and place in map(len, parameters)
 
 
 def written_to(out: np.ndarray[Any, Any], result: Any) -> np.ndarray[Any, Any]:

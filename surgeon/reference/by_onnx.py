@@ -16,6 +16,11 @@ from surgeon.reference.errors import NoWitness, Undefined
 from surgeon.standard import STANDARD
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+# What PyTorch sums in int64 where ONNX has no sum of it.
+_SUMMED: Mapping[str, tuple[type[np.generic], ...]] = {
+    "CumSum": (np.bool_, np.uint8, np.int8, np.int16),
+    "ReduceSum": (np.bool_,),
+}
 _OF_TWO_NUMBERS = frozenset("Add Sub Mul Div MatMul Einsum Concat".split())
 # What onnxruntime 1.31 has of other types alone, and recipes bring to those; it has no list of two.
 _OF_OTHER_TYPES = frozenset(
@@ -195,8 +200,8 @@ def run(
         given = {name: value.astype(common) for name, value in given.items()}
     if node.op_type == "Clip" and node.attribute:
         return {node.output[0]: _clipped(node, given[node.input[0]])}
-    if node.op_type in ("CumSum", "ReduceSum"):  # PyTorch counts what is true
-        given = {n: v.astype(np.int64) if v.dtype == np.bool_ else v for n, v in given.items()}
+    if (kinds := _SUMMED.get(node.op_type)) is not None:
+        given = {n: v.astype(np.int64) if v.dtype in kinds else v for n, v in given.items()}
     if node.op_type in _OF_ONE_TYPE and node.op_type != "Scatter" and not of_complex:
         given = _in_one_type(node, given)
     try:

@@ -57,6 +57,21 @@ def overloads(operator: str) -> tuple[Schema, ...]:
     return tuple(sorted(found, key=lambda s: (s.overload != "", s.overload, -len(s.parameters))))
 
 
+def ends_with_out(operator: str, count: int) -> bool:
+    """Whether the last of so many arguments is what the result is written to (`out=`).
+
+    It stands behind all that an overload takes, where no other one takes a tensor.
+    """
+    schemas = [schema.parameters for schema in overloads(operator)]
+    last = count - 1
+    there = [parameters[last] for parameters in schemas if len(parameters) > last]
+    return (
+        any(len(parameters) == last for parameters in schemas)
+        and not any(each.type == "Tensor" for each in there)
+        and not any(each.is_tensors for parameters in schemas for each in parameters)
+    )
+
+
 def is_known(operator: str) -> bool:
     """Whether PyTorch has an operator of this name."""
     return operator in _lines()
