@@ -95,14 +95,19 @@ def _with_formulas(numbers: Mapping[str, int], known: Collection[str]) -> dict[s
     """
     found = dict(numbers)
     for name in set(known) - found.keys() if numbers else ():
-        number = _value(name, numbers)
+        number = formula_value(name, numbers)
         if number is not None and 0 <= number < NO_LENGTH:
             found[name] = number
     return found
 
 
-def _value(text: str, numbers: Mapping[str, int]) -> int | None:
-    """What a formula of names gives, in `+`, `-`, `*` and `//`; None of anything else."""
+def formula_value(text: str, numbers: Mapping[str, int]) -> int | None:
+    """What a formula of names gives, in `+`, `-`, `*` and `//`; None of anything else.
+
+    Args:
+        text: What may be one, the name of a dimension say.
+        numbers: By name; of another name there is no value.
+    """
     if len(text) > _LONGEST:
         return None
     try:

@@ -177,6 +177,38 @@ def test_a_model_is_drawn_for_within_the_levels_of_the_other() -> None:
     assert surgeon.verify(plain, other, allow_approximate=0.05).status == "equivalent"
 
 
+DECODER = """
+    g (int64[b,s] ids, float[b,t] mask, float[b,2,p] past) => (float[b,2,q] kept, float[b,q] y)
+    <float[3,2] w = {1, 2, 3, 4, 5, 6}, int64[1] one = {1}> {
+      v = Gather (w, ids)
+      u = Transpose <perm = [0, 2, 1]> (v)
+      kept = Concat <axis = 2> (past, u)
+      r = ReduceSum <keepdims = 0> (kept, one)
+      y = Add (r, mask)
+    }"""
+
+
+def decoder() -> onnx.ModelProto:
+    model = parse(DECODER)
+    model.graph.input[1].type.tensor_type.shape.dim[1].dim_param = "p + s"
+    return model
+
+
+def test_a_size_that_is_called_by_a_formula_follows_the_others() -> None:
+    found = surgeon.verify(decoder(), decoder())
+    assert found.status == "equivalent"
+    assert not found.not_compared
+    tried = {(c.sizes["s"], c.sizes["p"]) for c in found.comparisons}
+    assert len(tried) >= 4
+    assert all("p + s" not in c.sizes for c in found.comparisons)
+
+
+def test_a_formula_of_which_somebody_says_the_size_has_that() -> None:
+    found = verify(decoder(), decoder(), sizes={"p + s": [9], "p": [4], "s": [5]})
+    assert found.status == "equivalent"
+    assert {c.sizes["p + s"] for c in found.comparisons} == {9}
+
+
 def test_lengths_of_samples_that_are_packed_fall() -> None:
     model = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["": 13, "org.pytorch.aten": 1]>

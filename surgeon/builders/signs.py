@@ -84,7 +84,7 @@ def _changed(c: Bench, x: gs.Tensor, change: _Change) -> gs.Tensor:
         raise Refused(f"`{x.name}` comes in as {_name(change.kind)}")
     if not c.draft.holds(maker):
         raise Refused(f"`{x.name}` is made around the body that reads it")
-    c.draft.premises.append(x)
+    c.draft.leans.append(maker)
     attributes = dict(maker.attrs)
     if is_one_of(maker, {_MAKES}):
         attributes.pop("output_dtype", None)  # the zero point says it

@@ -53,7 +53,7 @@ class Drawn:
     ) -> str:
         """Compare at several sizes; why not, if the original runs on no inputs."""
         check, growth = self.check, self.finder.growth
-        dims = dynamic_dims(inputs)
+        dims = dynamic_dims(inputs, hints)
         lists = candidates(dims, inputs, hints, growth)
         drawing = Drawing(inputs, limits, STRATEGIES[0], specs or {})
         first = [sizes for sizes in first_choices(lists) if fits(sizes, inputs, growth)]
@@ -72,6 +72,8 @@ class Drawn:
                 self._more_sizes(_Tried(group, lists[group[0]], ran), drawing, hints)
         joined = [dim for dim in self.joined if dim in base and dim not in hints]
         for sizes in without(base, joined):
+            if any(sizes[dim] not in hints[dim] for dim in sizes.keys() & hints.keys()):
+                continue  # a mask is as long as it was told to be
             # where the original does not run so, nothing is missed: something is always kept
             if check.fault or self._at(sizes, drawing):
                 break

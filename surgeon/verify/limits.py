@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 
 from surgeon import suited
+from surgeon.assumed import formula_value
 from surgeon.nested import every_node
 from surgeon.reference.arguments import constant_value, decode, is_foreign
 from surgeon.standard import STANDARD
@@ -79,7 +80,19 @@ class Input:
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape at these sizes."""
-        return tuple(sizes[dim] if isinstance(dim, str) else dim for dim in self.dims)
+        return tuple(_size_of(dim, sizes) if isinstance(dim, str) else dim for dim in self.dims)
+
+
+def _size_of(dim: str, sizes: Mapping[str, int]) -> int:
+    """The size of a dim; of one that is called by a formula of others (`p + s`), what that gives.
+
+    Raises:
+        KeyError: Nothing says it.
+    """
+    size = sizes[dim] if dim in sizes else formula_value(dim, sizes)
+    if size is None:
+        raise KeyError(dim)
+    return size
 
 
 @dataclass(frozen=True, slots=True)

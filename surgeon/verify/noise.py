@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from surgeon.nested import every_node
 from surgeon.verify.compare import TOLERANCES, compare_arrays
 from surgeon.verify.measure import finfo
 from surgeon.verify.verdict import OutputCheck
@@ -22,6 +23,7 @@ _MOVED = "rounding alone moves the original's by"
 CALM = 0.2  # of an output's tolerance: more movement than this, and other inputs are tried
 FORGIVEN = 10.0  # times the original's own movement
 OF_WEIGHTS = 2.0  # the same where its weights were moved, on all ways to its outputs at once
+_ROUNDING = frozenset({"DynamicQuantizeLinear", "QuantizeLinear"})
 _LARGEST = 1 << 30  # bytes of a model that is copied to move its weights
 
 
@@ -57,16 +59,19 @@ def has_float(feeds: Mapping[str, Any]) -> bool:
 def moved_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto | None:
     """The model with every matrix of weights in the file moved by roundings, 4 ** seed of them.
 
-    What is so large that its rounding exceeds 1 is a mask, and stays. None where nothing moves.
+    Where its matrices are integers, scales and vectors are moved: what is rounded to levels behind
+    them may be of the next one. What is so large that its rounding exceeds 1 is a mask, and stays.
+    None where nothing moves.
     """
     if weights_of(model.graph).size > _LARGEST:
         return None
     moved = onnx.ModelProto()
     moved.CopyFrom(model)
+    levels = rounds_to_levels(model)
     arrays = {
         tensor.name: onnx.numpy_helper.to_array(tensor)
         for tensor in moved.graph.initializer
-        if len(tensor.dims) > 1 and tensor.data_location != onnx.TensorProto.EXTERNAL
+        if (len(tensor.dims) > 1 or levels) and tensor.data_location != onnx.TensorProto.EXTERNAL
     }
     weights = {
         name: array
@@ -78,6 +83,11 @@ def moved_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto | None:
         if tensor.name in shaken:
             tensor.CopyFrom(onnx.numpy_helper.from_array(shaken[tensor.name], tensor.name))
     return moved if shaken else None
+
+
+def rounds_to_levels(model: onnx.ModelProto) -> bool:
+    """Whether values are rounded to levels on the way, which may be one further by a rounding."""
+    return any(node.op_type in _ROUNDING for node in every_node(model.graph.node))
 
 
 def _is_weight(array: Any) -> bool:

@@ -21,11 +21,20 @@ from surgeon.reference import NoWitness, open_reference
 from surgeon.reference.early import stops, with_sizes_together
 from surgeon.runtime import NotRunnable, Runner
 from surgeon.verify.limits import Input
-from surgeon.verify.noise import FORGIVEN, OF_WEIGHTS, has_float, moved_weights, perturbed
+from surgeon.verify.noise import (
+    FORGIVEN,
+    OF_WEIGHTS,
+    has_float,
+    moved_weights,
+    perturbed,
+    rounds_to_levels,
+)
 from surgeon.verify.recording import as_declared, dtypes_of
 from surgeon.verify.widened import narrowed, wide_feeds, widened
 
 WAYS = ("onnxruntime", "witness", "torch")
+_TURNS = 3  # of values moved by rounding, each time four times as far
+_TURNS_OF_LEVELS = 6  # few values stand so near to the next level that less would do
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,8 @@ class Side:
         for turn, steps in enumerate((1.0, 4.0, 16.0)):
             moved = perturbed(feeds, turn, steps=steps)
             yield from _unless_failed(partial(self.runner.run, moved, names))
-        for seed in range(3):
+        levels = self.model is not None and rounds_to_levels(self.model)
+        for seed in range(_TURNS_OF_LEVELS if levels else _TURNS):
             yield from _unless_failed(partial(self._trembling, feeds, names, seed))
 
     def in_doubles(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any] | None:
@@ -82,10 +92,11 @@ class Side:
     ) -> dict[str, Any] | None:
         """None where the runner cannot.
 
-        In onnxruntime they are the weights, where no input is a float that may be moved instead.
+        In onnxruntime they are the weights, where no input is a float that may be moved instead,
+        or all are rounded to levels at once.
         """
         if self.by == "onnxruntime":
-            if self.model is None or has_float(feeds):
+            if self.model is None or (has_float(feeds) and not rounds_to_levels(self.model)):
                 return None
             moved = moved_weights(self.model, seed)
             return moved and open_session(moved, folder=self.folder).run(feeds, names)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from surgeon.assumed import formula_value
 from surgeon.verify.growth import Growth
 from surgeon.verify.limits import Input
 
@@ -31,14 +32,28 @@ _LONG = 600  # sizes above are those of sounds and texts, and not of both axes o
 _LARGEST_LONG = 1 << 18  # elements of one input with such a size
 
 
-def dynamic_dims(inputs: Sequence[Input]) -> dict[str, int]:
-    """The dynamic dims by name, with the axis of their first appearance."""
+def dynamic_dims(inputs: Sequence[Input], told: Collection[str] = ()) -> dict[str, int]:
+    """The dynamic dims by name, with the axis of their first appearance.
+
+    One that is called by the sum or the product of others has no size of its own: optimum's masks
+    are of `past_sequence_length + sequence_length`.
+
+    Args:
+        inputs: What has them.
+        told: Dims of which somebody said a size: these have one, whatever they are called.
+    """
     dims: dict[str, int] = {}
     for each in inputs:
         for axis, dim in enumerate(each.dims):
             if isinstance(dim, str):
                 dims.setdefault(dim, axis)
-    return dims
+    ones = dict.fromkeys(dims, 1)
+    return {dim: axis for dim, axis in dims.items() if dim in told or not _follows(dim, ones)}
+
+
+def _follows(dim: str, sizes: Mapping[str, int]) -> bool:
+    """Whether a dim is called by a formula that gives a size whatever those in it are."""
+    return not set("-/") & set(dim) and formula_value(dim, sizes) is not None
 
 
 def is_leading(dim: str, inputs: Sequence[Input]) -> bool:
