@@ -112,7 +112,7 @@ def test_an_overridable_initializer_may_leave_the_inputs() -> None:
     assert verify(parse(SCALE), before).status == "broken"
 
 
-def test_an_input_with_a_value_beside_weights_is_missed() -> None:
+def test_an_input_with_a_value_beside_weights_is_missed(tmp_path: Path) -> None:
     text = "g (float[N] x, float k) => (float[N] y) { a = Mul (x, k) y = Add (a, w) }"
     before = parse(text.replace("float k", "float k, float w"))
     before.graph.initializer.extend(
@@ -125,6 +125,12 @@ def test_an_input_with_a_value_beside_weights_is_missed() -> None:
     verdict = verify(before, after)
     assert verdict.status == "equivalent"
     assert "`k` had a value in the file, and could be given another" in verdict.remarks[0]
+    for k, compared in ((2, True), (5, False)):
+        np.savez(tmp_path / "run.npz", x=np.ones(3, F32), k=F32(k))
+        found = verify(before, after, data=tmp_path / "run.npz")
+        assert found.status == ("equivalent" if compared else "runs")
+        assert any(each.drawn == "run.npz" for each in found.comparisons) == compared
+        assert [each.what for each in found.not_compared] == ["data `run.npz`"] * (not compared)
 
 
 POOL = """g (float[N,3,H,W] x) => (float[N,3,1,1] y) <int64[2] one = {1, 1}> {
