@@ -214,6 +214,9 @@ def test_a_verdict_tells_inputs_sizes_and_the_largest_error() -> None:
     assert text.startswith("equivalent: 1 output agrees at 1 input")
     assert "1 input  against witness  at batch=2, seeds 0" in text
     assert "agrees  largest error 1e-07 of its spread (allowed 0.0001), 2e-07 absolute" in text
+    doubted = output(max_relative=0.002, doubted=True, weak="rounding alone moves the original's")
+    told = " ".join(render.text(render.verdict(verdict("runs", doubted))).split())
+    assert "0.002 of its spread (allowed 0.0001, and rounding alone moves the original's" in told
 
 
 def test_a_verdict_never_says_proven() -> None:

@@ -131,9 +131,11 @@ def _outputs(found: Verdict) -> Table:
         elif largest.max_absolute == 0:
             said = "no error"
         else:
+            beyond = largest.doubted and largest.max_relative > largest.tolerance
+            more = ", and rounding alone moves the original's as far" if beyond else ""
             said = (
                 f"largest error {largest.max_relative:.2g} of its spread "
-                f"(allowed {largest.tolerance:.2g}), {largest.max_absolute:.2g} absolute"
+                f"(allowed {largest.tolerance:.2g}{more}), {largest.max_absolute:.2g} absolute"
             )
             steps = max(check.ulp for check in checks)
             said += f", {steps:,.0f} ulp" if 0 < steps < MOST_STEPS else ""
