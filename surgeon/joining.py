@@ -142,8 +142,7 @@ class Joining:
             for here, there in zip(mine.shape.dim, models.shape.dim, strict=True):
                 known = there.WhichOneof("value")
                 if here.dim_param and known:
-                    if bound.setdefault(here.dim_param, there) != there:
-                        raise self._unlike(joint)
+                    self._bind_size(here.dim_param, there, bound)
                 elif (
                     here.WhichOneof("value") == "dim_value"
                     and here != there
@@ -163,6 +162,28 @@ class Joining:
             if not _agree(joint.own, joint.end):
                 raise self._unlike(joint)
         del self.own.value_info[:]
+
+    def _bind_size(self, name: str, there: Any, bound: dict[str, Any]) -> None:
+        """One of the extension's sizes by what stands there in the model.
+
+        What exporters call the sizes of outputs is made up, and no other size than an input's.
+        """
+        before = bound.setdefault(name, there)
+        if before == there:
+            return
+        given = {
+            dim.dim_param
+            for value in self.whole.graph.input
+            for dim in value.type.tensor_type.shape.dim
+        }
+        told = [each for each in (before, there) if not each.dim_param or each.dim_param in given]
+        if len(told) > 1:
+            sizes = " and ".join(f"`{each.dim_param or each.dim_value}`" for each in told)
+            raise self._wrong(
+                f"its size `{name}` meets {sizes} of the model, which are not one",
+                "Give what is of different sizes different names in the extension.",
+            )
+        bound[name] = told[0] if told else before
 
     def _infer(self, joints: Sequence[_Joint] = ()) -> None:
         """See that the extension computes what it says, of what it is given, and what is wanted."""

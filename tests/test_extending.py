@@ -216,7 +216,7 @@ WRONG = {
     ),
     "one name for two lengths": (
         "f (uint8[n, s, s, w] x) => (float[n, s, s, w] y) { y = Cast <to = 1> (x) }",
-        "its `y` is float[n, s, s, w], and",
+        "its size `s` meets `3` and `4` of the model, which are not one",
     ),
     "types that do not go together": (
         "f (uint8[n, 3, h, w] x) => (y) { z = Cast <to = 1> (x) y = Add (x, z) }",
@@ -283,6 +283,25 @@ def test_an_end_that_stays_keeps_its_name() -> None:
     front = "f (uint8[a, 2] y) => (float[a, 2] x) { x = Cast <to = 1> (y) }"
     with pytest.raises(surgeon.RecipeError, match="has an end `y` already"):
         surgeon.apply(parser.parse_model(TWO), recipe(front))
+
+
+ENCODER = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[b, t] x, float[b, {other}] mask) => (float[made_up, {size}] h) {{ h = Neg (x) }}"""
+DECODER = (
+    """d (float[n, s] states, float[n, s] mask) => (float[n, s] y) { y = Mul (states, mask) }"""
+)
+
+
+def test_a_size_that_an_exporter_made_up_is_that_of_an_input() -> None:
+    meets = "  meets: {states: h}\n"
+    lines = "".join(f"    {line}\n" for line in DECODER.splitlines())
+    text = f"surgeon: 1\nname: both\nallow: [contract]\nbehind:\n  text: |\n{lines}{meets}"
+    both = surgeon.Recipe.parse(text, file="both.yaml")
+    joined = surgeon.apply(parser.parse_model(ENCODER.format(other="t", size="too")), both)
+    assert ends(joined.model.to_proto())[1] == "(float[b,t] y)"
+    with pytest.raises(surgeon.RecipeError, match="its size `s` meets `t` and `u` of the model"):
+        surgeon.apply(parser.parse_model(ENCODER.format(other="u", size="t")), both)
 
 
 def test_behind_a_named_size_no_number_is_taken_for_it() -> None:
