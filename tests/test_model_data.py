@@ -130,3 +130,20 @@ def test_values_are_named_when_their_data_is_missing(tmp_path: Path) -> None:
     constant = next(t for n in model.graph.nodes for t in n.inputs if isinstance(t, gs.Constant))
     with pytest.raises(ModelError, match="the values of initializer `w` cannot be read"):
         model.array(constant)
+
+
+def test_a_table_that_stands_twice_in_the_result_is_told(tmp_path: Path) -> None:
+    """Of a language model whose head is its embedding, turned."""
+    text = (
+        "<ir_version: 8, opset_import: ['': 17]> g (int64[n] ids) => (float[n,4096] y)"
+        "{ e = Gather (w, ids) t = Transpose <perm = [1, 0]> (w) y = MatMul (e, t) }"
+    )
+    model = onnx.parser.parse_model(text.replace("'", '"'))
+    table = np.random.default_rng(0).normal(size=(4096, 128)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(table, "w"))
+    onnx.save(model, tmp_path / "in.onnx")
+    result = run("apply", "clean", tmp_path / "in.onnx", tmp_path / "out.onnx")
+    assert "It takes 2 MiB more than the model" in " ".join(result.output.split())
+    recipes = ("clean", "share-weights")
+    result = run("apply", *recipes, tmp_path / "in.onnx", tmp_path / "out.onnx")
+    assert "more than the model" not in " ".join(result.output.split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from surgeon.report import Report
     from surgeon.surgery import Result
     from surgeon.verify import Verdict
+
+_MUCH = 1 << 20  # bytes that a result may take beyond its model, and nothing is said
 
 
 class Told(NamedTuple):
@@ -172,16 +174,25 @@ def say_unshown(place: Desk, verdict: Verdict | None) -> None:
         place.doubt(f"not shown to be equivalent: {verdict.detail}")
 
 
-def _needed(result: Result, saved: Path) -> list[str]:
-    """The data files that a saved model refers to, with their sizes."""
+def _growth(result: Result, files: Sequence[Path]) -> int:
+    """How many bytes the files of a result take beyond what the model did."""
+    from surgeon.external import bytes_outside
+
+    before = result.model.proto
+    after = sum(each.stat().st_size for each in files)
+    size: int = before.ByteSize() + bytes_outside(before)
+    return after - size
+
+
+def _beside(result: Result, saved: Path) -> list[Path]:
+    """The data files that a saved model refers to."""
     if not result.model.sound.outside:
         return []
-    from surgeon import render
     from surgeon.external import external_tensors, locations
     from surgeon.model import Model
 
     there = sorted(locations(external_tensors(Model.load(saved).proto)))
-    return [f"{name} ({render.size((saved.parent / name).stat().st_size)})" for name in there]
+    return [saved.parent / name for name in there]
 
 
 def say_saved(place: Desk, target: Path, *, dry_run: bool) -> None:
@@ -208,9 +219,15 @@ def say_end(
     if saved is not None:
         said = f"Saved {render.clean(saved)}, {render.size(saved.stat().st_size)}"
         said += "" if result.model.changed else ": the graph as it was"
-        said += "".join(
-            f"\nIt needs {render.clean(each)} beside it" for each in _needed(result, saved)
-        )
+        data = _beside(result, saved)
+        for each in data:
+            name = render.clean(os.path.relpath(each, saved.parent))
+            said += f"\nIt needs {name} ({render.size(each.stat().st_size)}) beside it"
+        if (more := _growth(result, [saved, *data])) > _MUCH:
+            said += (
+                f"\nIt takes {render.size(more)} more than the model: of weights that stand twice, "
+                "or turned, `share-weights` keeps one"
+            )
     else:
         said = "Nothing was written: " + ("--dry-run" if dry_run else "nothing was changed")
     if backup is not None:
