@@ -15,6 +15,7 @@ from surgeon.reference import open_reference
 from surgeon.runtime import Session
 from surgeon.verify import compare_arrays, originals, pair, verify
 from surgeon.verify.noise import beside_poles, doubted
+from surgeon.verify.precision import coarse_outputs
 from surgeon.verify.widened import widened
 
 
@@ -363,3 +364,14 @@ def test_what_is_something_else_each_time_is_not_compared(monkeypatch: pytest.Mo
     assert {o.name for c in found.comparisons for o in c.outputs if not o.weak} == {"y"}
     other = parse("g (float[n,8] x) => (float[n,8] y, float[n,8] z) { y = Abs (x) z = Neg (x) }")
     assert verify(model, other).status == "differs"
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_a_table_of_halves_holds_is_halves(kept: bool) -> None:
+    """And weights that are only kept as halves say nothing of what is computed of them."""
+    look = "h = Cast <to = 1> (w) e = Gather (h, ids)" if kept else "e = Gather (w, ids)"
+    model = parse(
+        f"g (int64[n] ids) => (float[n,4] y) <float16[2,4] w = {{1, 2, 3, 4, 5, 6, 7, 8}}> "
+        f"{{ {look} x = Exp (e) y = Cast <to = 1> (x) }}"
+    )
+    assert coarse_outputs(model) == ({} if kept else {"y": "float16"})

@@ -42,10 +42,13 @@ def coarse_outputs(model: onnx.ModelProto) -> dict[str, str]:
 def coarse_values(model: onnx.ModelProto) -> dict[str, str]:
     """The values of the main graph that are computed by way of halves, and the dtype of those.
 
-    What is computed of float32 goes to halves by a Cast alone; one of a constant is weights that
-    are kept as halves, and says nothing of what is computed of them.
+    What is computed of float32 goes to halves by a Cast alone, and what a table of halves holds is
+    halves. A Cast of a constant is weights that are kept so, and says nothing of what is computed.
     """
     constants = {tensor.name for tensor in model.graph.initializer}
+    halves = {
+        t.name: _HALVES[t.data_type] for t in model.graph.initializer if t.data_type in _HALVES
+    }
     constants.update(n.output[0] for n in model.graph.node if n.op_type == "Constant")
     found: dict[str, str] = {}
     known = -1
@@ -57,6 +60,8 @@ def coarse_values(model: onnx.ModelProto) -> dict[str, str]:
             kinds = [found[name] for name in node.input if name in found]
             if (half := _HALVES.get(_cast_to(node))) and node.input[0] not in constants:
                 kinds.append(half)
+            if node.op_type != "Cast":
+                kinds.extend(halves[name] for name in node.input if name in halves)
             if kinds:
                 coarsest = max(kinds, key=lambda kind: TOLERANCES[kind])
                 found.update(dict.fromkeys(node.output, coarsest))
