@@ -116,7 +116,7 @@ def _lost(steps: list[tuple[gs.Node, Array, bool]]) -> bool:
     return least < max(float(size.max()) for size in sizes if size.size) * 2.0**-10
 
 
-def rounds(constant: Array) -> bool:
+def rounds(constant: Any) -> bool:
     """Whether digits behind the point are lost beside it, which (x + m) - m is written for."""
     digits = ml_dtypes.finfo(constant.dtype).nmant  # type: ignore[no-untyped-call]
     return bool((np.abs(constant) >= 2.0 ** (digits - 1)).any())

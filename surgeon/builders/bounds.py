@@ -10,15 +10,24 @@ from surgeon.builders.bench import TYPE, Bench
 from surgeon.match import Match
 from surgeon.rewrite import Draft, Refused
 
-FIRST_CLIP_OF_DOUBLES = 12
+_FIRST_OF_DOUBLES = 12
+
+
+def need_clip(c: Bench, dtype: int) -> None:
+    """Check that onnxruntime has a Clip of this type.
+
+    Raises:
+        Refused: It has none.
+    """
+    if dtype == TYPE.DOUBLE and c.opset < _FIRST_OF_DOUBLES:
+        raise Refused(f"onnxruntime has no Clip of doubles below opset {_FIRST_OF_DOUBLES}")
 
 
 def clipped(draft: Draft, match: Match) -> gs.Tensor:
     """`x` between `low`, or 0 where the pattern names none, and `high`."""
     c, x = Bench(draft), match.values["x"]
     assert x is not None
-    if c.dtype(x) == TYPE.DOUBLE and c.opset < FIRST_CLIP_OF_DOUBLES:
-        raise Refused(f"onnxruntime has no Clip of doubles below opset {FIRST_CLIP_OF_DOUBLES}")
+    need_clip(c, c.dtype(x))
     kind = parts.numpy_dtype(draft, x)
     bounds = []
     for name, said in (("low", "least"), ("high", "most")):

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from surgeon.builders.bench import TYPE, Bench
+from surgeon.builders.bounds import need_clip
 from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of
 from surgeon.rewrite import Draft, Refused
@@ -126,6 +127,7 @@ def bound_as_clip(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("neither operand is one number")
     if np.isnan(array).any():
         raise Refused("its number is none")
+    need_clip(c, c.dtype(x))
     bound = draft.constant(array.reshape(()), "bound")
     # a bound that is left out is the largest finite number, which an infinite x would become
     ends = (bound, c.number(np.inf, c.dtype(x)))

@@ -159,8 +159,8 @@ def matmul_as_gemm(draft: Draft, match: Match) -> gs.Tensor:
         raise Refused("what is added may make the result larger")
     if facts.of(b).rank not in (0, 1, 2):
         raise Refused("what is added is no number, vector or matrix")
-    constant = facts.array(b)
-    if constant is not None and rounds(constant):
+    constant = facts.array(b)  # a mask is large, too, but not everywhere
+    if constant is not None and constant.size and rounds(np.abs(constant).min()):
         raise Refused("its summand is so large that what it is added to is rounded")
     attributes = {**node.attrs, "beta": 1.0} if node.op == "Gemm" else {}
     return draft.op("Gemm", left, right, b, **attributes)

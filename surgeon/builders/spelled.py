@@ -7,7 +7,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.builders import parts
 from surgeon.builders.bench import TYPE, Bench, operand
-from surgeon.builders.bounds import FIRST_CLIP_OF_DOUBLES
+from surgeon.builders.bounds import need_clip
 from surgeon.builders.scalar_types import finfo
 from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of
@@ -88,16 +88,6 @@ def reduced(c: Bench, op: str, x: gs.Tensor, axes: list[int], *, keepdims: int) 
     return made
 
 
-def _need_clip(c: Bench, dtype: int) -> None:
-    """Check that onnxruntime has a Clip of this type.
-
-    Raises:
-        Refused: It has none.
-    """
-    if dtype == TYPE.DOUBLE and c.opset < FIRST_CLIP_OF_DOUBLES:
-        raise Refused(f"onnxruntime has no Clip of doubles below opset {FIRST_CLIP_OF_DOUBLES}")
-
-
 def exponentials_as_sum(draft: Draft, match: Match) -> gs.Tensor:
     """ReduceLogSumExp: log(sum(exp(x - max))) + max, of a greatest that is a finite number."""
     c, node = Bench(draft), match.root
@@ -105,7 +95,7 @@ def exponentials_as_sum(draft: Draft, match: Match) -> gs.Tensor:
     if c.dtype(x) not in FLOATS:
         raise Refused("its input is not of floats")
     axes = axes_of(c, node)
-    _need_clip(c, c.dtype(x))
+    need_clip(c, c.dtype(x))
     # where all are -inf, or one is inf, a finite number in place of it gives the same
     limits = finfo(parts.numpy_dtype(draft, x))
     bounds = (c.number(limits.min, c.dtype(x)), c.number(limits.max, c.dtype(x)))
@@ -147,11 +137,14 @@ def normal_as_quotient(draft: Draft, match: Match) -> gs.Tensor:
     axes = [c.axis(-1 if axis is None else int(axis), c.rank(x))]
     # squares of halves leave their range, and a half of the least norm is no small one
     dtype = c.dtype(x)
-    _need_clip(c, dtype)
     wide = x if dtype == TYPE.DOUBLE else c.cast(x, TYPE.FLOAT)
-    norm = _norm(c, wide, axes, 2 if power is None else int(power))
-    least = c.number(finfo(parts.numpy_dtype(draft, wide)).tiny, c.dtype(wide))
-    y: gs.Tensor = c.cast(c.op("Div", wide, c.op("Clip", norm, least)), dtype)
+    power = 2 if power is None else int(power)
+    norm, info = _norm(c, wide, axes, power), finfo(parts.numpy_dtype(draft, wide))
+    # of small numbers the squares are 0, and so is what is divided by the norm; NaN stays
+    smallest = float(info.smallest_subnormal if power == 1 else info.tiny)
+    nothing = c.op("Less", norm, c.number(smallest, c.dtype(wide)))
+    divisor = c.where(nothing, c.number(np.inf, c.dtype(wide)), norm)
+    y: gs.Tensor = c.cast(c.op("Div", wide, divisor), dtype)
     return y
 
 
