@@ -133,6 +133,8 @@ def _to_aten(
 ) -> None:
     if node.origin_inputs is None:
         node.origin_inputs = tuple(node.inputs)
+    if any(map(_is_none, node.inputs)):
+        node.inputs = [make_variable("") if _is_none(t) else t for t in node.inputs]
     named, operator = operator, _written(node, operator, is_output)
     rest = {k: v for k, v in node.attrs.items() if k != OVERLOAD}
     unpacked = {_UNPACKED: rest.pop(_UNPACKED)} if _UNPACKED in rest else {}
@@ -147,6 +149,14 @@ def _to_aten(
         node.inputs = node.inputs[:-1]
     written = {WRITTEN: 1} if same or (out_of_place(named) and operator != named) else {}
     node.attrs = {"overload": overload, **written, **unpacked, **rest}
+
+
+def _is_none(tensor: gs.Tensor) -> bool:
+    """Whether it is None as files of PyTorch's operators as they are (RAW) have it."""
+    return any(
+        made.op == "Constant" and (made.domain or "") in PRIM_DOMAINS and not made.attrs
+        for made in tensor.inputs
+    )
 
 
 def _has_out(node: gs.Node, operator: str, overload: str, facts: Facts) -> bool:

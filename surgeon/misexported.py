@@ -33,6 +33,10 @@ SAID: Mapping[str, str] = {
         "sums powers of differences as PyTorch's exporter writes `cdist` and `pairwise_distance` "
         "of an order that is not even: without their absolute values"
     ),
+    "circular-pads": (
+        "puts the last places of a value but one in front of it, as PyTorch's exporter of 1.12 "
+        "and 1.13 writes circular padding, the widths of whose sides it swaps"
+    ),
 }
 """What is wrong with a place, by the recipe that puts it right."""
 
@@ -49,9 +53,9 @@ def misexported(proto: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
     for graph in (proto.graph, *every_body(proto.graph.node)):
         here = _Graph(graph)
         for node in graph.node:
-            recipe, is_one = _KINDS.get(node.op_type, ("", None))
-            if is_one is not None and is_one(node, here):
-                found[recipe].append(node.output[0] if node.output else node.name)
+            for recipe, is_one in _KINDS.get(node.op_type, ()):
+                if is_one(node, here):
+                    found[recipe].append(node.output[0] if node.output else node.name)
     return {recipe: tuple(names) for recipe, names in found.items() if names}
 
 
@@ -147,8 +151,12 @@ def _is_window(stack: onnx.NodeProto, place: int, axis: int, here: _Graph) -> bo
 
 def _axes(cut: onnx.NodeProto, here: _Graph) -> list[int]:
     """The axes of a Slice as they are written: an attribute up to opset 9, an input behind it."""
-    stated = [int(n) for each in cut.attribute if each.name == "axes" for n in each.ints]
-    return stated or _ints(cut, 3, here)
+    return _stated(cut, "axes", 3, here)
+
+
+def _stated(cut: onnx.NodeProto, name: str, place: int, here: _Graph) -> list[int]:
+    stated = [int(n) for each in cut.attribute if each.name == name for n in each.ints]
+    return stated or _ints(cut, place, here)
 
 
 def _ints(node: onnx.NodeProto, place: int, here: _Graph) -> list[int]:
@@ -206,12 +214,25 @@ def _is_signed_distance(root: onnx.NodeProto, here: _Graph) -> bool:
     return order % 2 != 0 and abs(order * inverse - 1) < _NEARLY
 
 
-# The operator that each kind ends in, and the recipe that mends it.
-_KINDS: Mapping[str, tuple[str, Callable[[onnx.NodeProto, _Graph], bool]]] = {
-    "Concat": ("unfold-axes", _is_misplaced),
-    "Add": ("lost-sums", _is_lost_sum),
-    "Div": ("floor-shifts", _is_cut_off),
-    "Pow": ("absolute-distances", _is_signed_distance),
+def _is_pad_beside(joined: onnx.NodeProto, here: _Graph) -> bool:
+    """Whether the last places of a value but one stand in front of it, along one axis.
+
+    So the exporter of 1.12 and 1.13 writes a circular pad, and its widths the other way round.
+    """
+    front = here.maker(joined, 0, "Slice")
+    if front is None or len(joined.input) < 2 or front.input[:1] != joined.input[1:2]:
+        return False
+    starts, ends = (_stated(front, name, n, here) for n, name in ((1, "starts"), (2, "ends")))
+    axis = _number(joined, "axis")
+    return ends == [-1] and len(starts) == 1 and starts[0] < -1 and _axes(front, here) == [axis]
+
+
+# What each kind ends in: the operator, and the recipes that mend it.
+_KINDS: Mapping[str, tuple[tuple[str, Callable[[onnx.NodeProto, _Graph], bool]], ...]] = {
+    "Concat": (("unfold-axes", _is_misplaced), ("circular-pads", _is_pad_beside)),
+    "Add": (("lost-sums", _is_lost_sum),),
+    "Div": (("floor-shifts", _is_cut_off),),
+    "Pow": (("absolute-distances", _is_signed_distance),),
 }
 
 

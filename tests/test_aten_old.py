@@ -519,3 +519,23 @@ g (float[3] x, float[1] n) => (float[3] y) <float[3] v = {1, 2, 3}> {
     assert result.report.verdict is not None
     assert result.report.verdict.status == "equivalent", result.report.verdict.detail
     assert [node.op_type for node in result.model.to_proto().graph.node] == ["Div"]
+
+
+def test_a_file_of_operators_as_they_are_holds_numbers_of_its_own() -> None:
+    """As `OperatorExportTypes.RAW` up to 1.4 writes them; a Constant without a value is None."""
+    model = onnx.parser.parse_model("""
+<ir_version: 4, opset_import: ["": 11, "org.pytorch.aten": 0, "org.pytorch.prim": 0]>
+g (float[b,4] x) => (float[b] y) {
+  axis = org.pytorch.prim.Constant <value = [1]> ()
+  keep = org.pytorch.prim.Constant <value = 0> ()
+  half = org.pytorch.prim.Constant <value = 0.5> ()
+  none = org.pytorch.prim.Constant ()
+  m = org.pytorch.aten.mul (x, half)
+  y = org.pytorch.aten.sum (m, axis, keep, none)
+}""")
+    result = surgeon.apply(model, "aten")
+    assert result.report.verdict is not None
+    assert result.report.verdict.status == "equivalent", result.report.verdict.detail
+    x = R.normal(size=(3, 4)).astype(F)
+    session = ort.InferenceSession(result.model.to_proto().SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], x.sum(1) / 2, rtol=1e-5)

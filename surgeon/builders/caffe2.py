@@ -1,4 +1,4 @@
-"""Caffe2's quantised operators, which PyTorch before 1.10 writes at opset 9.
+"""Caffe2's quantised operators, which PyTorch before 1.10 writes at opset 9, and its Range.
 
 A quantised tensor is held by the floats that its levels stand for: what makes one rounds to
 levels, and what reads one reads floats. Documents: Caffe2's operator catalogue, `Int8...`.
@@ -32,6 +32,14 @@ def caffe2_int8(draft: Draft, match: Match) -> gs.Tensor:
         if node.domain == _DOMAIN and (reason := _obstacle(c, node)) is not None:
             raise Refused(f"`{node.op}` at `{node.outputs[0].name}` {reason}")
     return _OPERATORS[match.root.op](c, match.root)
+
+
+def caffe2_range(draft: Draft, match: Match) -> gs.Tensor:
+    """`Range (stop)`: 0, 1 and so on up to a number, as PyTorch up to 1.11 counts along an axis."""
+    c, stop = Bench(draft), match.root.inputs[0]
+    if c.dtype(stop) != TYPE.INT64 or c.facts.of(stop).shape not in ((), (1,)):
+        raise Refused("it does not count up to one number in int64")
+    return c.count(c.scalar(stop))
 
 
 def _obstacle(c: Bench, node: gs.Node) -> str | None:

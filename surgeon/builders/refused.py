@@ -155,6 +155,11 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "quantized_rnn_tanh_cell",
     ),
     (
+        "takes weights that PyTorch has packed, which its exporter leaves out of the file; export "
+        "the model in floats, and quantise the ONNX file",
+        "linear_dynamic linear_dynamic_fp16 linear_relu_dynamic",
+    ),
+    (
         "is a kernel of one device or library; export the model on the CPU, or with the layer "
         "that it is part of",
         "_copy_from _copy_from_and_resize _cudnn_attention_forward "

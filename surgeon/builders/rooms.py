@@ -26,7 +26,7 @@ _HELD: Mapping[str, str] = {
     "bounded_twice": "constants_of_greatest",
     "bounds": "clipped",
     "broadcasts": "broadcast_anyway",
-    "caffe2": "caffe2_int8",
+    "caffe2": "caffe2_int8 caffe2_range",
     "causal": "causal_conv_as_conv",
     "chains": (
         "choice_made expand_chain gather_all gather_chain pad_chain same_branches slice_chain"

@@ -166,7 +166,8 @@ def execute(node: onnx.NodeProto, values: Sequence[Any], witness: Witness) -> li
         if libraries.is_known(node):
             result = _of_library(node, values, where)
         elif call.operator == "Constant":  # of truth values, which the exporter has no form of
-            result = np.asarray(constant_value(node))
+            held = constant_value(node)
+            result = None if held is None else np.asarray(held)
         elif own:
             result = _prim(node, values, where)
         else:

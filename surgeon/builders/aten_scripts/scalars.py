@@ -166,9 +166,10 @@ def _range_length(c: Bench, node: gs.Node) -> gs.Tensor:
 
 
 def _constant(c: Bench, node: gs.Node) -> gs.Tensor:
-    """A list of numbers or of truth values that the exporter had no Constant for."""
+    """A number, or a list of them or of truth values, that the exporter had no Constant for."""
     value = node.attrs.get("value")
-    numbers = np.asarray(value if isinstance(value, (list, tuple)) else [])
+    is_number = isinstance(value, (bool, int, float)) and node.domain == "prim"
+    numbers = np.asarray(value if is_number or isinstance(value, (list, tuple)) else [])
     if not numbers.size or numbers.dtype.kind not in "bif":
         raise Refused("it is no list of numbers")
     kind = np.float64 if numbers.dtype.kind == "f" else np.int64

@@ -40,13 +40,25 @@ def as_indexed(
     if shape is not None and lacking is None and _overflow(shape, plain):
         mine = ", ".join(map(str, shape))
         its = ", ".join("?" if d is None else str(d) for d in plain)
-        raise Refused(f"its values of [{mine}] do not fit into [{its}], which its indices name")
+        raise Refused(
+            f"its values of [{mine}] do not fit into [{its}], which its indices name" + _hint(c)
+        )
     if lacking is not None:
         values = c.unsqueeze(values, lacking)
     elif shape is not None and len(shape) > len(wanted):  # ones in front
         extra = len(shape) - len(wanted)
         values = c.squeeze(values, list(range(extra)))
     return c.op("Expand", values, c.vector(wanted, "sizes"))
+
+
+def _hint(c: Call) -> str:
+    """What helps where an exporter took the sizes of what it wrote to for those of the values."""
+    if not c.facts.model.is_before(1, 12):
+        return ""
+    return (
+        "; PyTorch up to 1.11 writes so what is written behind another write, as a circular pad "
+        "is; export with 2.0 or later"
+    )
 
 
 def _lacks_ones(shape: Sequence[dims.Dim], room: Sequence[dims.Dim | None]) -> bool:

@@ -1,4 +1,4 @@
-"""Caffe2's quantised operators (its operator catalogue, `Int8...`).
+"""Caffe2's quantised operators (its operator catalogue, `Int8...`), and its Range of one number.
 
 A quantised tensor is the floats that its levels stand for: levels times the step, from the level of
 0 on. Planes have their channels last.
@@ -131,4 +131,5 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     "Int8Sigmoid": lambda said, x: _rounded(said, 1 / (1 + np.exp(-x.astype(np.float64)))),
     "Int8Slice": cut,
     "Int8Transpose": lambda said, x: np.transpose(x, said.get("axes")),
+    "Range": lambda said, stop: np.arange(stop.item(), dtype=stop.dtype),
 }
