@@ -200,6 +200,8 @@ def test_a_size_that_is_called_by_a_formula_follows_the_others() -> None:
     assert not found.not_compared
     tried = {(c.sizes["s"], c.sizes["p"]) for c in found.comparisons}
     assert len(tried) >= 4
+    assert any(p == 0 for s, p in tried), "the first step, of which nothing was kept"
+    assert any(s == 1 and p > 1 for s, p in tried), "a later one"
     assert all("p + s" not in c.sizes for c in found.comparisons)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from surgeon.verify.check import Check
 from surgeon.verify.finding import Finder
 from surgeon.verify.inputs import STRATEGIES, Drawing
-from surgeon.verify.joined import without
+from surgeon.verify.joined import a_step, without
 from surgeon.verify.limits import Bound, Input
 from surgeon.verify.samples import Batch, larger_batches
 from surgeon.verify.sizes import (
@@ -71,12 +71,14 @@ class Drawn:
             if not check.fault:
                 self._more_sizes(_Tried(group, lists[group[0]], ran), drawing, hints)
         joined = [dim for dim in self.joined if dim in base and dim not in hints]
-        for sizes in without(base, joined):
-            if any(sizes[dim] not in hints[dim] for dim in sizes.keys() & hints.keys()):
-                continue  # a mask is as long as it was told to be
-            # where the original does not run so, nothing is missed: something is always kept
-            if check.fault or self._at(sizes, drawing):
-                break
+        new = [dim for dim in dims if dim not in self.joined and not is_leading(dim, inputs)]
+        for others in (without(base, joined), a_step(base, joined, new)):
+            for sizes in others:
+                if any(sizes[dim] not in hints[dim] for dim in sizes.keys() & hints.keys()):
+                    continue  # a mask is as long as it was told to be
+                # where the original does not run so, nothing is missed: something is always kept
+                if check.fault or self._at(sizes, drawing):
+                    break
         for marked in drawing.at_marks():
             if not check.fault:
                 self._at_mark(marked, [base, *ran], search(dims, inputs, hints, growth))

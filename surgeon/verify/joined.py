@@ -41,3 +41,22 @@ def without(base: Mapping[str, int], joined: Sequence[str]) -> Iterator[dict[str
             if dim not in gone and size > longest:
                 yield {**base, **nothing, dim: size - longest}
         yield {**base, **nothing}
+
+
+def a_step(
+    base: Mapping[str, int], joined: Sequence[str], new: Sequence[str]
+) -> Iterator[dict[str, int]]:
+    """Sizes at which one thing more comes to what was kept, as the next token of a decoder does.
+
+    Args:
+        base: Sizes at which the original runs.
+        joined: Dims of what is kept.
+        new: Dims that may be of what comes; a mask over all may be among them too.
+    """
+    for dim in new if joined else ():
+        less = base[dim] - 1
+        for mask in new:
+            if mask != dim and base[mask] > base[dim] > 1:
+                yield {**base, dim: 1, mask: base[mask] - less}
+        if less:
+            yield {**base, dim: 1}
