@@ -6,6 +6,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from surgeon import dims
 from surgeon.dims import Dim
@@ -110,20 +111,47 @@ def formula_value(text: str, numbers: Mapping[str, int]) -> int | None:
     """
     if len(text) > _LONGEST:
         return None
+    found: int | None = _computed(text, numbers)
+    return found
+
+
+def follows(text: str) -> bool:
+    """Whether a formula gives a size whatever those in it are: a sum, a product."""
+    return not set("-/") & set(text)
+
+
+def formulas(known: Collection[str], symbols: Mapping[str, Dim]) -> dict[str, Dim]:
+    """Dimensions that are called by a sum or a product of others: what they are, by their names.
+
+    Args:
+        known: The dimensions.
+        symbols: What stands for those of which something is known.
+    """
+    values = {name: symbols.get(name, dims.symbol(name)) for name in known}
+    found = {}
+    for name in known:
+        value = _computed(name, values) if follows(name) and name not in symbols else None
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _computed(text: str, values: Mapping[str, Any]) -> Any:
+    """What a formula of names gives; None where it is none, or not of these names."""
     try:
         formula = ast.parse(text.strip(), mode="eval").body
-        return _of(formula, numbers) if isinstance(formula, ast.BinOp) else None
+        return _of(formula, values) if isinstance(formula, ast.BinOp) else None
     except (KeyError, SyntaxError, ValueError, ZeroDivisionError):
         return None
 
 
-def _of(node: ast.expr, numbers: Mapping[str, int]) -> int:
+def _of(node: ast.expr, values: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.Name):
-        return numbers[node.id]
+        return values[node.id]
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        return _ARITHMETIC[type(node.op)](_of(node.left, numbers), _of(node.right, numbers))
+        return _ARITHMETIC[type(node.op)](_of(node.left, values), _of(node.right, values))
     raise ValueError(ast.dump(node))
 
 

@@ -159,10 +159,10 @@ def test_what_is_wrong_with_one(shape: Any, assume: list[str], message: str) -> 
     assert caught.value.exit_code == 2
 
 
-def decoder() -> Model:
+def decoder(mask: str = "p + s") -> Model:
     text = "int64[b,s] ids, int64[b,t] mask, float[b,2,p,8] past"
     made = model_of(text, "y = Identity (past) z = Identity (ids) w = Identity (mask)", "y z w")
-    made.graph.input[1].type.tensor_type.shape.dim[1].dim_param = "p + s"
+    made.graph.input[1].type.tensor_type.shape.dim[1].dim_param = mask
     return Model(made)
 
 
@@ -195,8 +195,13 @@ def test_a_size_that_is_called_by_a_formula(shape: dict[str, Any], assume: list[
     assert parse_assumptions(decoder(), shape, assume).fixed["p + s"] == 128
 
 
-def test_a_formula_of_sizes_that_are_not_known_stays_one() -> None:
-    assert parse_assumptions(decoder(), {}, ["s == 1"]).fixed == {"s": 1}
+def test_a_formula_of_sizes_that_are_not_known_is_what_it_says() -> None:
+    found = parse_assumptions(decoder(), {}, ["s == 1"])
+    assert found.fixed == {"s": 1}
+    assert str(found.symbols["p + s"]) == "p + 1"
+    assert found.texts[0] == "the size called `p + s` is what that says"
+    assert "p - s" not in parse_assumptions(decoder("p - s"), {}, []).symbols
+    assert "p + u" not in parse_assumptions(decoder("p + u"), {}, []).symbols
     given = parse_assumptions(decoder(), {"mask": [1, 64]}, ["p == 127", "s == 1"])
     assert given.fixed["p + s"] == 64, "what is said of it holds"
 

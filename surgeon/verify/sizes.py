@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from surgeon.assumed import formula_value
+from surgeon.assumed import follows, formula_value
 from surgeon.verify.growth import Growth
 from surgeon.verify.limits import Input
 
@@ -48,12 +48,11 @@ def dynamic_dims(inputs: Sequence[Input], told: Collection[str] = ()) -> dict[st
             if isinstance(dim, str):
                 dims.setdefault(dim, axis)
     ones = dict.fromkeys(dims, 1)
-    return {dim: axis for dim, axis in dims.items() if dim in told or not _follows(dim, ones)}
-
-
-def _follows(dim: str, sizes: Mapping[str, int]) -> bool:
-    """Whether a dim is called by a formula that gives a size whatever those in it are."""
-    return not set("-/") & set(dim) and formula_value(dim, sizes) is not None
+    return {
+        dim: axis
+        for dim, axis in dims.items()
+        if dim in told or not follows(dim) or formula_value(dim, ones) is None
+    }
 
 
 def is_leading(dim: str, inputs: Sequence[Input]) -> bool:
