@@ -190,7 +190,8 @@ class Operation:
         names = tuple(recipe.name for recipe in self.recipes)
         idle = set(names).difference(change.recipe for change in self.notes.changes)
         undone, said = waiting(misses, idle), waiting(misses, set(names) - idle)
-        said += staying(self.model, self.facts, [r for r in self.recipes if r.name not in idle])
+        hushed = idle.intersection(miss.recipe for miss in misses if miss.waits)  # told already
+        said += staying(self.model, self.facts, [r for r in self.recipes if r.name not in hushed])
         gone = self.removed + self.surgery.removed.all
         costs = cost_of_sizes(self.original, self.before, after, self.told)
         said += [*filter(None, [costs]), *unheard(self.model, self.facts, after, names)]

@@ -32,6 +32,7 @@ _ANYWHERE = frozenset(
 )
 _MANY_MORE = 8  # nodes that a result has more than the model
 _TYPED = frozenset({"Cast", "Constant"})  # which stand where element types meet
+_OF_LEVELS = "; what is quantised stays so, and `qdq-to-floats clean` in front makes floats of it"
 _SHOWN = 5  # operators in a remark
 _FEW = 8  # operators that a recipe may be about; one that knows more is about something else
 
@@ -156,7 +157,7 @@ def staying(model: Model, facts: Facts, recipes: Sequence[Recipe]) -> list[str]:
                 found.append(
                     f"`{recipe.name}` leaves {total} node{'s' * (total > 1)} that "
                     f"give{'s' * (total == 1)} {dtype}: {names}{f' and {rest} more' * (rest > 0)}; "
-                    "`surgeon explain` says why"
+                    "`surgeon explain` says why" + _OF_LEVELS * ("DequantizeLinear" in left)
                 )
     return found
 
