@@ -119,6 +119,28 @@ def test_types_are_those_that_are_read(title: str) -> None:
     assert kind.lower() == taken
 
 
+def test_places_stay_whole_numbers() -> None:
+    """A caller of a decoder gives them as such, though the file makes angles of them."""
+    model = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 13]>
+        g (int64[N,T] places, int64[N,T] mask) => (float[N,T,2] y)
+          <float[1,2] w = {1, 0.1}, int64[1] last = {-1}> {
+          p = Unsqueeze (places, last)
+          f = Cast <to = 1> (p)
+          a = MatMul (f, w)
+          s = Sin (a)
+          q = Unsqueeze (mask, last)
+          m = Cast <to = 1> (q)
+          y = Mul (s, m)
+        }
+        """
+    )
+    result = surgeon.apply(model, "input-types", require="equivalent").model.to_proto()
+    kinds = [value.type.tensor_type.elem_type for value in result.graph.input]
+    assert kinds == [onnx.TensorProto.INT64, onnx.TensorProto.FLOAT]
+
+
 def test_whoever_asks_for_sizes_does_not_mind_the_type() -> None:
     model = parser.parse_model(
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -114,6 +114,27 @@ def masked_in_halves(draft: Draft, match: Match) -> gs.Tensor:
     made = draft.op("Softmax", draft.op("Where", *operands), **node.attrs)
     back: gs.Tensor = draft.op("Cast", made, to=_FLOAT)
     return back
+
+
+def memory_in_halves(draft: Draft, match: Match) -> gs.Tensor:
+    """What a network remembers, with what it is given beside it, in the halves that it reads.
+
+    Args:
+        draft: Where the nodes go.
+        match: The Concat of what the caller kept and what is new, of which it gives the next.
+    """
+    node = match.root
+    if not any(not x.inputs and not isinstance(x, gs.Constant) for x in node.inputs):
+        raise Refused("none of its operands is an input")
+    if not node.outputs[0].outputs or not _is_given(draft, node.outputs[0]):
+        raise Refused("what it gives is no output that is read here too")
+    return cast(gs.Tensor, computed_in_halves(draft, match, cast=True))
+
+
+def _is_given(draft: Draft, tensor: gs.Tensor) -> bool:
+    """Whether an output is a value, or a part of it."""
+    parts = [node for node in tensor.outputs if node.op == "Slice" and node.inputs[0] is tensor]
+    return any(map(draft.surgery.is_output, (tensor, *(n.outputs[0] for n in parts))))
 
 
 def _data(facts: Facts, node: gs.Node) -> list[int]:
