@@ -119,6 +119,33 @@ def test_types_are_those_that_are_read(title: str) -> None:
     assert kind.lower() == taken
 
 
+def test_levels_may_stand_in_front_of_the_transpose() -> None:
+    """tf2onnx writes quantised networks of TensorFlow Lite so."""
+    model = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 13]>
+        g (float[N,4,5,2] x) => (float[N,2,4,5] y) <float s = {0.1}, int8 z = {1}> {
+          q = QuantizeLinear (x, s, z)
+          t = Transpose <perm = [0, 3, 1, 2]> (q)
+          y = DequantizeLinear (t, s, z)
+        }
+        """
+    )
+    result = surgeon.apply(model, "channels-first", require="equivalent").model.to_proto()
+    assert [node.op_type for node in result.graph.node] == ["QuantizeLinear", "DequantizeLinear"]
+    by_axis = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 13]>
+        g (float[N,4,5,2] x) => (float[N,2,4,5] y) <float[2] s = {0.1, 0.2}, int8[2] z = {1, 2}> {
+          q = QuantizeLinear <axis = 3> (x, s, z)
+          t = Transpose <perm = [0, 3, 1, 2]> (q)
+          y = DequantizeLinear <axis = 1> (t, s, z)
+        }
+        """
+    )
+    assert not surgeon.apply(by_axis, "channels-first").report.changes
+
+
 def test_places_stay_whole_numbers() -> None:
     """A caller of a decoder gives them as such, though the file makes angles of them."""
     model = parser.parse_model(

@@ -18,7 +18,8 @@ _OF_ANGLES = frozenset({"Cos", "Sin"})
 _TO_ANGLES = _MOVES | frozenset("Cast Concat Div Einsum Expand MatMul Mul Split Tile".split())
 _FARTHEST = 64  # values that are looked at
 _ALONE = frozenset(
-    "Abs Cast Ceil Clip Exp Floor Identity LeakyRelu Log Neg Relu Sigmoid Sqrt Tanh".split()
+    "Abs Cast Ceil Clip DequantizeLinear Exp Floor Identity LeakyRelu Log Neg QuantizeLinear Relu "
+    "Sigmoid Sqrt Tanh".split()  # levels by one scale for all
 )
 _WITH_CONSTANT = frozenset("Add Div Mul Sub".split())
 FRACTIONS = (_TYPE.FLOAT, _TYPE.DOUBLE, _TYPE.FLOAT16, _TYPE.BFLOAT16)
