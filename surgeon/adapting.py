@@ -283,6 +283,8 @@ class _Search:
         last = self.rounds[-1]
         failed = few([f"{node.name} ({node.operator})" for node in last.nodes])
         mend = "Save the part with `surgeon reduce`, and write a rule for it: docs/language.md."
+        if "approximate" not in self.options["allow"]:
+            mend = "`--allow approximate` lets more recipes be tried. " + mend
         if last.waiting:
             one = last.waiting[0]
             given = " ".join(f"--allow {kind}" for kind in one.allow) or "--shape INPUT=..."

@@ -15,6 +15,7 @@ from surgeon.assumptions import Axioms, see_sizes
 from surgeon.choices import Data, Reference
 from surgeon.culprits import Kept, Place, find_culprits
 from surgeon.errors import SurgeonError
+from surgeon.helpful import recipes_for
 from surgeon.model import Model
 from surgeon.operation import Operation
 from surgeon.recipe import Recipe, granted
@@ -142,7 +143,18 @@ class Comparison:
     def fault(self, recipes: Sequence[Recipe]) -> str:
         """Why onnxruntime does not load what nothing changed; "" where it does, or is not asked."""
         why = self._fault_of(self.original.proto, recipes)
-        return f"nothing was changed, although {why}" if why else ""
+        if not why:
+            return ""
+        from surgeon.isolation import unknown_operators
+
+        used = {recipe.name for recipe in recipes}
+        found = {
+            each: names
+            for each in unknown_operators(self.original.proto)
+            if (names := sorted(set(recipes_for(each, foreign=True)) - used))
+        }
+        better = "".join(f"; `{names[0]}` has rules for `{each}`" for each, names in found.items())
+        return f"nothing was changed, although {why}{better}"
 
     def _fault_of(self, proto: onnx.ModelProto, recipes: Sequence[Recipe]) -> str:
         """Why onnxruntime does not load a model; "" where it does, or is not asked."""

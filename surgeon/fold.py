@@ -64,6 +64,8 @@ class Folder:
 
         An output of unknown size that nothing reads is None.
         """
+        if _bounds_levels(node):
+            return None
         if node.outputs and _known(self.facts.of(node.outputs[0])) is not None:
             known = [_known(self.facts.of(t)) for t in node.outputs]
             if all(value is not None for value in known):
@@ -214,6 +216,25 @@ class Folder:
             self.failures.append(f"a constant {node.op} stays computed: {error.what[:500]}")
             return None
         return [found.get(name) for name in names]
+
+
+def _bounds_levels(node: gs.Node) -> bool:
+    """Whether it is a Clip in front of a DequantizeLinear, or a Cast between the two.
+
+    Its bounds alone say of how many bits levels in a wider type are.
+    """
+    made = node
+    while made.op == "Cast" and made.inputs and made.inputs[0].inputs:
+        made = made.inputs[0].inputs[0]
+    return made.op == "Clip" and any(map(_is_of_levels, node.outputs))
+
+
+def _is_of_levels(tensor: gs.Tensor) -> bool:
+    return any(
+        (node.op == "DequantizeLinear" and node.inputs[0] is tensor)
+        or (node.op == "Cast" and any(map(_is_of_levels, node.outputs)))
+        for node in tensor.outputs
+    )
 
 
 def _known(fact: Fact) -> Array | None:

@@ -1,11 +1,17 @@
-"""Which bundled recipes have rules for the operators of a model."""
+"""Which bundled recipes have rules for the operators of a model, and which operators have none."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
+import onnx.defs
+
 from surgeon import blocks
+from surgeon.errors import few
+from surgeon.facts import Facts
+from surgeon.meanings import full_name
+from surgeon.model import Model
 from surgeon.recipe import (
     LowerOpsetStep,
     PlainAttributesStep,
@@ -13,6 +19,7 @@ from surgeon.recipe import (
     StateShapesStep,
     bundled,
 )
+from surgeon.spelling import PRIM_DOMAINS, is_foreign
 
 _FEW = 8  # operators that a rule may be about; one for more is about something else
 _END_OF_BLOCKS = f"{blocks.DOMAIN}.ReorderOutput"  # where rules take a whole stretch of them
@@ -109,3 +116,46 @@ def within(recipe: str) -> frozenset[str]:
 def breadth(recipe: str) -> int:
     """How many rules a bundled recipe has, those of others that it uses included."""
     return len(_roots()[recipe])
+
+
+def unheard(model: Model, facts: Facts, there: Collection[str], used: Collection[str]) -> list[str]:
+    """That nothing is known behind operators that nobody knows, and what would help.
+
+    Args:
+        model: As it is.
+        facts: What is proven.
+        there: Its operators, as `operators` names them.
+        used: The recipes that were applied, which are not named again.
+    """
+    own = {full_name(function.domain, function.name) for function in model.graph.functions}
+    strange = {
+        name
+        for name in there
+        if not (_is_heard_of(name) or facts.meanings.tells_of(name) or name in facts.same_shape)
+    } - own
+    if not strange:
+        return []
+    names = dict.fromkeys(
+        name
+        for graph in model.graphs()
+        for node in graph.nodes
+        if (name := full_name(node.domain or "", node.op)) in strange
+        and any(tensor.outputs and facts.of(tensor).shape is None for tensor in node.outputs)
+    )
+    if not names:
+        return []
+    named = {name: found for name in names if (found := set(recipes_for(name)).difference(used))}
+    said = [f"`{name}`: rules in `{min(found)}`, in front" for name, found in named.items()]
+    rest = [name for name in names if name not in named]
+    if rest:
+        said.append(
+            f"no shape is known behind {few(rest)}: a recipe that says what an operator "
+            "computes (`functions`), or that it keeps shapes (`same_shape`), lets rules see them"
+        )
+    return said
+
+
+def _is_heard_of(name: str) -> bool:
+    domain, _, operator = name.rpartition(".")
+    known = is_foreign(name) or domain in PRIM_DOMAINS or domain == "com.microsoft"
+    return known or onnx.defs.has(operator, domain)

@@ -20,7 +20,7 @@ _SIGNATURES = (
     (b"<!doctype", "an HTML page", AGAIN),
     (b"<html", "an HTML page", AGAIN),
     (b"<?xml", "an XML file (OpenVINO's are)", "Take the model that it was converted from."),
-    (b"\x1f\x8b", "a gzip archive", AGAIN),
+    (b"\x1f\x8b", "a gzip archive", "Unpack it: `gunzip FILE`."),
     (
         b"version https://git-lfs",
         "a Git LFS pointer, the file itself was not fetched",

@@ -21,6 +21,7 @@ from surgeon.errors import OpsetError, SurgeonError
 from surgeon.facts import Facts
 from surgeon.facts.carried import Carried
 from surgeon.fold import DEFAULT_LIMIT
+from surgeon.helpful import unheard
 from surgeon.housekeeping import TAKEN, rename_constants, tidied
 from surgeon.lost import LOST, may_have_lost
 from surgeon.meanings import Meanings
@@ -55,7 +56,6 @@ from surgeon.tally import (
     operators,
     operators_of,
     staying,
-    unheard,
     waiting,
 )
 from surgeon.writer import FIRST_IR_WITH_NODE_METADATA
@@ -190,10 +190,11 @@ class Operation:
         names = tuple(recipe.name for recipe in self.recipes)
         idle = set(names).difference(change.recipe for change in self.notes.changes)
         undone, said = waiting(misses, idle), waiting(misses, set(names) - idle)
-        said += staying(self.model, self.facts, [r for r in self.recipes if r.name not in idle])
+        hushed = idle.intersection(miss.recipe for miss in misses if miss.waits)  # told already
+        said += staying(self.model, self.facts, [r for r in self.recipes if r.name not in hushed])
         gone = self.removed + self.surgery.removed.all
         costs = cost_of_sizes(self.original, self.before, after, self.told)
-        said += [*filter(None, [costs]), *unheard(self.model, self.facts, after)]
+        said += [*filter(None, [costs]), *unheard(self.model, self.facts, after, names)]
         noted = [*self.notes.remarks, *self.spared.unfound()]
         if not self.changed and not dialect.wants_listed(self.original):
             noted = [each for each in noted if each != self.ended]  # its inputs stay as they are

@@ -258,7 +258,10 @@ def _fixed(original: Model, axioms: Axioms, axes: slice) -> Iterator[str]:
 def _mend_of_opset(operator: str, opset: int) -> str:
     """What helps where a model was not taken to an opset."""
     if not operator:
-        return f"Ask for another opset, or export the model at {opset}."
+        return (
+            "`refused-forms` in front mends forms of old exporters that the converter refuses; "
+            f"else ask for another opset, or export the model at {opset}."
+        )
     if is_foreign(operator):
         return "Put `aten` in front, which writes PyTorch's own operators in ONNX's."
     last = f"ask for a newer opset, or export the model at {opset}."

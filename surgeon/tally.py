@@ -13,14 +13,12 @@ from surgeon.captured import dtype_name
 from surgeon.declared import length_of, tensor_of
 from surgeon.errors import few
 from surgeon.facts import Facts
-from surgeon.meanings import full_name
 from surgeon.model import Model, describe
 from surgeon.recipe import Recipe, Rule, RulesStep, Step
 from surgeon.report import Change, Missed, MissRecord
 from surgeon.spelling import (
     ATEN_DOMAINS,
     LOST_WRITE,
-    PRIM_DOMAINS,
     is_foreign,
     is_plugin,
     named_operator,
@@ -34,6 +32,7 @@ _ANYWHERE = frozenset(
 )
 _MANY_MORE = 8  # nodes that a result has more than the model
 _TYPED = frozenset({"Cast", "Constant"})  # which stand where element types meet
+_OF_LEVELS = "; what is quantised stays so, and `qdq-to-floats clean` in front makes floats of it"
 _SHOWN = 5  # operators in a remark
 _FEW = 8  # operators that a recipe may be about; one that knows more is about something else
 
@@ -158,7 +157,7 @@ def staying(model: Model, facts: Facts, recipes: Sequence[Recipe]) -> list[str]:
                 found.append(
                     f"`{recipe.name}` leaves {total} node{'s' * (total > 1)} that "
                     f"give{'s' * (total == 1)} {dtype}: {names}{f' and {rest} more' * (rest > 0)}; "
-                    "`surgeon explain` says why"
+                    "`surgeon explain` says why" + _OF_LEVELS * ("DequantizeLinear" in left)
                 )
     return found
 
@@ -174,43 +173,6 @@ def waiting(misses: Sequence[Missed], recipes: Collection[str]) -> list[str]:
         f"`--allow {kind}`: {few(list(rules))}"
         for kind, rules in found.items()
     ]
-
-
-def unheard(model: Model, facts: Facts, there: Collection[str]) -> list[str]:
-    """That nothing is known behind operators that nobody knows, and what would help.
-
-    Args:
-        model: As it is.
-        facts: What is proven.
-        there: Its operators, as `operators` names them.
-    """
-    own = {full_name(function.domain, function.name) for function in model.graph.functions}
-    strange = {
-        name
-        for name in there
-        if not (_is_heard_of(name) or facts.meanings.tells_of(name) or name in facts.same_shape)
-    } - own
-    if not strange:
-        return []
-    names = dict.fromkeys(
-        name
-        for graph in model.graphs()
-        for node in graph.nodes
-        if (name := full_name(node.domain or "", node.op)) in strange
-        and any(tensor.outputs and facts.of(tensor).shape is None for tensor in node.outputs)
-    )
-    if not names:
-        return []
-    return [
-        f"no shape is known behind {few(list(names))}: a recipe that says what an operator "
-        "computes (`functions`), or that it keeps shapes (`same_shape`), lets rules see them"
-    ]
-
-
-def _is_heard_of(name: str) -> bool:
-    domain, _, operator = name.rpartition(".")
-    known = is_foreign(name) or domain in PRIM_DOMAINS or domain == "com.microsoft"
-    return known or onnx.defs.has(operator, domain)
 
 
 def cost_of_sizes(

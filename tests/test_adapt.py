@@ -117,6 +117,7 @@ def test_where_nothing_helps_the_place_is_named() -> None:
     with pytest.raises(UnfitError, match=r"`a \(Relu\)`") as caught:
         surgeon.adapt(model_of(CHAIN), lacks("HardSwish", "Relu"))
     assert [each.recipe for each in caught.value.rounds] == [""]
+    assert caught.value.mend.startswith("`--allow approximate` lets more recipes be tried. Save")
 
 
 @pytest.mark.slow

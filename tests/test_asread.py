@@ -119,6 +119,55 @@ def test_types_are_those_that_are_read(title: str) -> None:
     assert kind.lower() == taken
 
 
+def test_levels_may_stand_in_front_of_the_transpose() -> None:
+    """tf2onnx writes quantised networks of TensorFlow Lite so."""
+    model = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 13]>
+        g (float[N,4,5,2] x) => (float[N,2,4,5] y) <float s = {0.1}, int8 z = {1}> {
+          q = QuantizeLinear (x, s, z)
+          t = Transpose <perm = [0, 3, 1, 2]> (q)
+          y = DequantizeLinear (t, s, z)
+        }
+        """
+    )
+    result = surgeon.apply(model, "channels-first", require="equivalent").model.to_proto()
+    assert [node.op_type for node in result.graph.node] == ["QuantizeLinear", "DequantizeLinear"]
+    by_axis = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 13]>
+        g (float[N,4,5,2] x) => (float[N,2,4,5] y) <float[2] s = {0.1, 0.2}, int8[2] z = {1, 2}> {
+          q = QuantizeLinear <axis = 3> (x, s, z)
+          t = Transpose <perm = [0, 3, 1, 2]> (q)
+          y = DequantizeLinear <axis = 1> (t, s, z)
+        }
+        """
+    )
+    assert not surgeon.apply(by_axis, "channels-first").report.changes
+
+
+def test_places_stay_whole_numbers() -> None:
+    """A caller of a decoder gives them as such, though the file makes angles of them."""
+    model = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 13]>
+        g (int64[N,T] places, int64[N,T] mask) => (float[N,T,2] y)
+          <float[1,2] w = {1, 0.1}, int64[1] last = {-1}> {
+          p = Unsqueeze (places, last)
+          f = Cast <to = 1> (p)
+          a = MatMul (f, w)
+          s = Sin (a)
+          q = Unsqueeze (mask, last)
+          m = Cast <to = 1> (q)
+          y = Mul (s, m)
+        }
+        """
+    )
+    result = surgeon.apply(model, "input-types", require="equivalent").model.to_proto()
+    kinds = [value.type.tensor_type.elem_type for value in result.graph.input]
+    assert kinds == [onnx.TensorProto.INT64, onnx.TensorProto.FLOAT]
+
+
 def test_whoever_asks_for_sizes_does_not_mind_the_type() -> None:
     model = parser.parse_model(
         """
@@ -285,6 +334,7 @@ def test_outputs_stay(title: str) -> None:
     model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 13]> g {text}')
     result = surgeon.apply(model, "output-types")
     assert "no output is cast from what" in result.report.failures[0]
+    assert "a Cast in a recipe's `behind` gives another type" in result.report.failures[0]
     assert not result.report.changes
 
 

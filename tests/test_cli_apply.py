@@ -298,6 +298,7 @@ def test_what_an_older_opset_has_not_is_spelled_out(tmp_path: Path) -> None:
         (("apply", "clean", "a.onnx", "b.onnx", "--timeout", "-1"), "--timeout", "surgeon apply"),
         (("inspect",), "Missing argument 'MODEL'", "surgeon inspect"),
         (("bogus",), "No such command 'bogus'", "surgeon"),
+        (("a.onnx", "b.onnx"), "To simplify a model: `surgeon apply clean IN OUT`", "surgeon"),
     ],
 )
 def test_a_command_line_that_is_wrong_is_told_to_a_script_too(

@@ -371,3 +371,47 @@ def test_what_is_drawn_and_not_cut_off_is_not_compared() -> None:
     part = surgeon.extract(parsed(NOISE), inputs=["s", "x"], outputs=["y"])
     assert part.verdict is not None
     assert part.verdict.status == "runs"
+
+
+TOKENS = """
+<ir_version: 8, opset_import: ["": 17, "my": 1]>
+g (string[n] text) => (float[n,t,2] y) <float[4,2] table = {1, 2, 3, 4, 5, 6, 7, 8}> {
+  ids = my.Tokens (text)
+  rows = Gather (table, ids)
+  y = Relu (rows)
+}
+"""
+
+
+def test_the_type_of_what_nobody_knows_can_be_said(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(TOKENS)
+    with pytest.raises(surgeon.SurgeonError, match="the type of `ids` is unknown") as caught:
+        surgeon.extract(model, inputs="ids")
+    assert "`--type 'ids=int64[n,t]'`" in caught.value.mend
+    source = tmp_path / "in.onnx"
+    onnx.save(model, source)
+    result = run(
+        "extract", source, tmp_path / "out.onnx", "--from", "ids", "--type", "ids=int64[n,t]"
+    )
+    assert result.exit_code == 0, result.output
+    (given,) = onnx.load(tmp_path / "out.onnx").graph.input
+    assert given.type.tensor_type.elem_type == TensorProto.INT64
+    assert [dim.dim_param for dim in given.type.tensor_type.shape.dim] == ["n", "t"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("ids", "int65[n]", "the type of `ids`, `int65[n]`, is none"),
+        ("rows", "int64[n]", "`rows` is not of the type `int64[n]`: the part has no such end"),
+        ("y", "int64[n]", "`y` is not of the type `int64[n]`: its elements are float"),
+    ],
+)
+def test_a_type_that_is_none_or_another_is_refused(name: str, text: str, what: str) -> None:
+    with pytest.raises(surgeon.RecipeError) as caught:
+        surgeon.extract(
+            onnx.parser.parse_model(TOKENS),
+            inputs="ids",
+            types={"ids": "int64[n,t]"} | {name: text},
+        )
+    assert caught.value.what == what

@@ -227,6 +227,22 @@ def test_a_target_that_there_is_not(model: Path) -> None:
         surgeon.apply(model, "clean", target="chrome")
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("trt", "`tensorrt` is what its list is called here"),
+        ("CoreML", "`coreml-mlprogram` is what its list is called here"),
+        ("sophgo", "`tpu-mlir` is what its list is called here"),
+        ("snpe", "the recipe `for-qnn`"),
+        ("npu", "Name its tool: `rknn`"),
+    ],
+)
+def test_a_target_by_another_name(said: str, meant: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        target(said)
+    assert meant in caught.value.mend
+
+
 @pytest.mark.slow
 def test_a_folder_of_models(model: Path, tmp_path: Path) -> None:
     models = tmp_path / "models"

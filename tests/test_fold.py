@@ -143,6 +143,27 @@ def test_quantized_weights_stay_as_they_are() -> None:
     assert not surgeon.apply(float_weight, "clean").report.housekeeping
 
 
+def test_the_bounds_of_levels_in_few_bits_stay() -> None:
+    """Brevitas writes four bits as Clip(-7, 7) in eight, which nothing else in the file says."""
+    body = """r = QuantizeLinear (x, s, z) p = Clip (r, l, h) d = DequantizeLinear (p, s, z)
+        a = Clip (w, l, h) k = DequantizeLinear (a, s, z)
+        e = Clip (w, l, h) f = Cast <to = 6> (e) v = DequantizeLinear (f, s)
+        t = Clip (u, l, h) g = Cast <to = 1> (t)
+        m = MatMul (d, k) n = MatMul (d, v) o = MatMul (d, g) y = Concat <axis = 1> (m, n, o)"""
+    constants = {
+        "w": (np.arange(12, dtype=np.int8) % 16 - 8).reshape(3, 4),
+        "u": np.full((3, 4), 9, np.int8),
+        "s": F32(0.1),
+        "z": np.int8(0),
+        "l": np.int8(-7),
+        "h": np.int8(7),
+    }
+    result = surgeon.apply(model_of("float[a,3] x", body, "y", 17, constants), "clean")
+    made = [node.op_type for node in result.model.to_proto().graph.node]
+    assert [made.count(each) for each in ("Clip", "Cast", "DequantizeLinear")] == [2, 1, 3]
+    assert not surgeon.apply(result.model, "clean").report.changes
+
+
 def test_weights_in_eight_bits_that_a_cast_widens_stay_as_they_are() -> None:
     body = """f = Cast <to = 1> (w) k = Mul (f, s) m = MatMul (x, k) b = Cast <to = 1> (o)
         y = Add (m, b)"""

@@ -42,9 +42,9 @@ def test_files_that_are_no_model(tmp_path: Path, data: bytes, what: str) -> None
     path.write_bytes(data)
     with pytest.raises(ModelError) as caught:
         Model.load(path)
-    mend = (
-        "Fetch it with `git lfs pull`." if "LFS" in what else "Export or download the model again."
-    )
+    mends = {"LFS": "Fetch it with `git lfs pull`.", "gzip": "Unpack it: `gunzip FILE`."}
+    found = (mend for word, mend in mends.items() if word in what)
+    mend = next(found, "Export or download the model again.")
     if "HDF5" not in what:
         assert str(caught.value) == f"{path}: {what}\n  mend: {mend}"
     assert caught.value.what == what

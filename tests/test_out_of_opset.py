@@ -312,3 +312,19 @@ def test_a_layer_normalisation_without_a_scale_is_one_of_ones(shift: str) -> Non
     wanted = wanted + np.arange(1, 7) if shift else wanted
     for side in (Reference(model), Session(result.model.to_proto())):
         np.testing.assert_allclose(side.run({"x": x}, ["y"])["y"], wanted, atol=1e-5)
+
+
+def test_where_the_converter_refuses_a_form_the_recipe_for_it_is_named() -> None:
+    """MXNet's BatchNormalization of each pixel, of which onnx's converter wants `spatial = 1`."""
+    model = parser.parse_model(
+        """
+        <ir_version: 3, opset_import: ["": 8]>
+        g (float[N,2,3] x, float[2,3] s, float[2,3] b, float[2,3] m, float[2,3] v)
+          => (float[N,2,3] y) {
+          y = BatchNormalization <spatial = 0> (x, s, b, m, v)
+        }
+        """
+    )
+    with pytest.raises(surgeon.SurgeonError) as caught:
+        surgeon.apply(model, "clean", opset=13, strict=True)
+    assert caught.value.mend.startswith("`refused-forms` in front")

@@ -579,6 +579,17 @@ def test_what_nothing_changes_and_does_not_load_is_told(nodes: str, why: str) ->
     assert not any(remark.startswith("nothing was changed") for remark in unasked)
 
 
+def test_the_recipe_that_knows_what_onnxruntime_does_not_is_named() -> None:
+    model = parse(
+        "g (float[2,3] x, float s, float z, float b) => (float[2,3] y)"
+        "{ y = qonnx.custom_op.general.Quant (x, s, z, b) }",
+        domains=', "qonnx.custom_op.general": 1',
+    )
+    tail = "; `qonnx` has rules for `qonnx.custom_op.general.Quant`"
+    assert any(said.endswith(tail) for said in surgeon.apply(model, "clean").report.remarks)
+    assert not any(tail in said for said in surgeon.apply(model, "qonnx").report.remarks)
+
+
 def test_what_was_dropped_of_a_file_that_stays_is_not_told() -> None:
     """A recipe that is not tidy drops what nobody reads on its way, and no file is saved for it."""
     model = parse("g (float[2,3] x) => (float[2,3] y) { unread = Exp (x) y = Abs (x) }")

@@ -19,10 +19,13 @@ import onnx_graphsurgeon as gs
 from surgeon import dims
 from surgeon.builders import parts
 from surgeon.builders.views import KEEP_ORDER, as_shape, source_of
+from surgeon.chance import RANDOM
 from surgeon.dims import Dim, constant_target
 from surgeon.facts.fact import same_dims
+from surgeon.links import captured_by
 from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
+from surgeon.standard import STANDARD
 
 _WINDOWS = ("auto_pad", "dilations", "output_padding", "output_shape", "pads", "strides")
 _COPIES = ("Expand", "Tile", "Cast")
@@ -84,6 +87,11 @@ def frame_of(draft: Draft, match: Match) -> Frame:
         raise Refused("the shape of its input or weight is not known")
     if facts.array(weight) is not None:
         raise Refused("its weight is constant")
+    if (made := _out_of_constants(weight)) is not None:
+        raise Refused(
+            f"its weight is made of constants alone, by `{made.domain}.{made.op}`, and is one "
+            "once a recipe for that stands in front"
+        )
     groups = dims.exact_quotient(shape[1], kernel[1])
     if groups is None or not isinstance(kernel[1], int):
         raise Refused(f"the channels {shape[1]} are no multiple of the weight's {kernel[1]}")
@@ -93,6 +101,29 @@ def frame_of(draft: Draft, match: Match) -> Frame:
     if cout is None:
         raise Refused(f"the weight's {kernel[0]} output channels do not split into {groups} groups")
     return Frame(x, weight, bias, shape[0], groups, kernel[1], cout, kernel[2:], shape[2:], out[2:])
+
+
+def _out_of_constants(tensor: gs.Tensor) -> gs.Node | None:
+    """The first foreign operator behind a value that no input of a graph reaches, or None.
+
+    Such a value does not change from run to run, though what makes it cannot be run here.
+    """
+    strange: gs.Node | None = None
+    seen, waiting = {id(tensor)}, [tensor]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, gs.Constant) or value.is_empty():
+            continue
+        if not value.inputs or value.inputs[0].op in RANDOM:
+            return None
+        made = value.inputs[0]
+        if strange is None and (made.domain or "") not in STANDARD:
+            strange = made
+        for read in (*made.inputs, *captured_by(made)):
+            if id(read) not in seen:
+                seen.add(id(read))
+                waiting.append(read)
+    return strange
 
 
 def windows_of(node: gs.Node) -> dict[str, Any]:

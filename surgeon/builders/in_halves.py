@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -13,6 +13,7 @@ from surgeon import dims, standard
 from surgeon.builders.aten_shape.lists import as_many
 from surgeon.facts import Facts
 from surgeon.facts.fact import Array
+from surgeon.links import maker_of
 from surgeon.match import Match, producer_of
 from surgeon.rewrite import Draft, Refused
 
@@ -37,6 +38,8 @@ _LEADS_ON = frozenset(
     "Add Cast Concat Div Expand Flatten Gather Identity Mul Neg Reshape Slice Split Squeeze Sub "
     "Tile Transpose Unsqueeze".split()
 )
+_MOVES = frozenset("Flatten Reshape Squeeze Transpose Unsqueeze".split())
+_LEVELS_OF = _MOVES | {"Clip", "QuantizeLinear"}  # what may stand before a weight's levels
 _FARTHEST = 64  # readers that are looked at
 
 
@@ -113,6 +116,27 @@ def masked_in_halves(draft: Draft, match: Match) -> gs.Tensor:
     return back
 
 
+def memory_in_halves(draft: Draft, match: Match) -> gs.Tensor:
+    """What a network remembers, with what it is given beside it, in the halves that it reads.
+
+    Args:
+        draft: Where the nodes go.
+        match: The Concat of what the caller kept and what is new, of which it gives the next.
+    """
+    node = match.root
+    if not any(not x.inputs and not isinstance(x, gs.Constant) for x in node.inputs):
+        raise Refused("none of its operands is an input")
+    if not node.outputs[0].outputs or not _is_given(draft, node.outputs[0]):
+        raise Refused("what it gives is no output that is read here too")
+    return cast(gs.Tensor, computed_in_halves(draft, match, cast=True))
+
+
+def _is_given(draft: Draft, tensor: gs.Tensor) -> bool:
+    """Whether an output is a value, or a part of it."""
+    parts = [node for node in tensor.outputs if node.op == "Slice" and node.inputs[0] is tensor]
+    return any(map(draft.surgery.is_output, (tensor, *(n.outputs[0] for n in parts))))
+
+
 def _data(facts: Facts, node: gs.Node) -> list[int]:
     """The places of the operands in float32 that are of the type of what is computed."""
     newest = standard.schema(node.op, standard.newest_opset())
@@ -162,8 +186,28 @@ def _check(facts: Facts, node: gs.Node, data: Sequence[int], *, cast: bool) -> N
         _check_length(facts, node)
     if node.op == "LayerNormalization" and node.attrs.get("stash_type", 1) != _FLOAT:
         raise Refused("it does not compute its variance in float32")
+    if cast and any(map(_of_levels, operands)):
+        raise Refused(
+            "it is between levels: runtimes find integer kernels by the DequantizeLinear in "
+            "front of it, and a Cast between the two hides them"
+        )
     if cast and (reader := _placed(node)):
         raise Refused(f"{reader} reads it, to which a half is no place and no angle")
+
+
+def _of_levels(tensor: gs.Tensor) -> bool:
+    """Whether a value is of levels that the run computes, moved or not; weights alone may be."""
+    made = _behind(tensor, _MOVES).inputs
+    if not made or made[0].op != "DequantizeLinear":
+        return False
+    return not isinstance(_behind(made[0].inputs[0], _LEVELS_OF), gs.Constant)
+
+
+def _behind(tensor: gs.Tensor, through: frozenset[str]) -> gs.Tensor:
+    """What a value was before these operators, onnxruntime's own ones among them."""
+    while (maker := maker_of(tensor)) is not None and maker.op in through:
+        tensor = maker.inputs[0]
+    return tensor
 
 
 def _check_length(facts: Facts, node: gs.Node) -> None:

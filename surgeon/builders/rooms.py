@@ -64,7 +64,7 @@ _HELD: Mapping[str, str] = {
         "computed_in_float32 joined_before_cast moved_before_cast parted_before_cast "
         "selected_in_float32 several_in_float32"
     ),
-    "in_halves": "computed_in_halves masked_in_halves table_in_halves",
+    "in_halves": "computed_in_halves masked_in_halves memory_in_halves table_in_halves",
     "in_int32": "computed_in_int32 inputs_in_int32",
     "indexed": (
         "blocks_as_slices expand_as_product filled_as_expand instance_norm_as_means "

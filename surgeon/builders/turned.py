@@ -134,7 +134,7 @@ def _computed(draft: Draft, node: gs.Node) -> Iterator[gs.Tensor]:
     """The operands that have axes to be turned, constants left out."""
     for tensor in node.inputs[:1] if node.op in _OF_FIRST else node.inputs:
         has_axes = not tensor.is_empty() and not isinstance(tensor, gs.Constant)
-        if has_axes and draft.facts.of(tensor).rank != 0:
+        if has_axes and not _known_levels(draft, tensor) and draft.facts.of(tensor).rank != 0:
             yield tensor
 
 
@@ -166,6 +166,16 @@ def _may_turn(draft: Draft, node: gs.Node, rank: int) -> bool:
             if array is None or array.nbytes > _LARGEST:
                 return False
     return all(facts.of(tensor).rank == rank for tensor in _computed(draft, node))
+
+
+def _known_levels(draft: Draft, tensor: gs.Tensor) -> gs.Node | None:
+    """The DequantizeLinear of constant levels that makes a value, which is turned with them."""
+    node = maker_of(tensor)
+    if node is None or node.op != "DequantizeLinear" or (node.domain or "") not in STANDARD:
+        return None
+    array = draft.facts.array(node.inputs[0])
+    for_all = all(draft.facts.of(number).rank == 0 for number in node.inputs[1:])
+    return node if for_all and array is not None and array.nbytes <= _LARGEST else None
 
 
 def _turned(draft: Draft, root: gs.Node, region: _Region) -> gs.Tensor:
@@ -211,10 +221,19 @@ def _again(draft: Draft, node: gs.Node, order: list[int], made: dict[int, gs.Ten
         attributes["axis"] = order.index(int(attribute_of(node, "axis")) % rank)
     operands = [made.get(id(tensor), tensor) for tensor in node.inputs]
     for index, tensor in enumerate(node.inputs):
-        array = draft.facts.array(tensor) if isinstance(tensor, gs.Constant) else None
-        if array is not None and array.size != 1:
-            wide = array.reshape([1] * (rank - array.ndim) + list(array.shape))
-            turned = np.ascontiguousarray(wide.transpose(order))
-            operands[index] = draft.constant(turned, "turned")
+        if isinstance(tensor, gs.Constant):
+            operands[index] = _constant(draft, tensor, order)
+        elif id(tensor) not in made and (levels := _known_levels(draft, tensor)):
+            known = _constant(draft, levels.inputs[0], order)
+            operands[index] = draft.op(levels.op, known, *levels.inputs[1:], **levels.attrs)
     result: gs.Tensor = draft.op(node.op, *operands, **attributes)
     return result
+
+
+def _constant(draft: Draft, tensor: gs.Tensor, order: list[int]) -> gs.Tensor:
+    """A constant operand of values that were never turned."""
+    array, rank = draft.facts.array(tensor), len(order)
+    if array is None or array.size == 1:
+        return tensor
+    wide = array.reshape([1] * (rank - array.ndim) + list(array.shape))
+    return draft.constant(np.ascontiguousarray(wide.transpose(order)), "turned")

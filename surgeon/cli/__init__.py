@@ -99,6 +99,15 @@ class Surgeon(Group):
         with self._told():
             return super().invoke(ctx)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As typer calls it; who names a model first knows tools that have one command."""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            if args[0].endswith(".onnx") and hasattr(error, "format_message"):
+                error.message += " To simplify a model: `surgeon apply clean IN OUT`."  # type: ignore[attr-defined]
+            raise
+
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
         """Tell a script of a command line that is wrong, as of any error; typer tells the user."""

@@ -67,6 +67,16 @@ WeightsAsInputs = Annotated[
         show_default=False,
     ),
 ]
+Types = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        metavar="VALUE=TYPE",
+        help="The type of a value that `--from` or `--to` names, `ids=int64[n,t]`, where none is "
+        "known: of what an operator gives that nobody knows, a tokenizer say.",
+        show_default=False,
+    ),
+]
 
 
 def extract(
@@ -76,6 +86,7 @@ def extract(
     end: To = None,
     outputs_of: OutputsOf = None,
     weights_as_inputs: WeightsAsInputs = None,
+    types: Types = None,
     no_verify: NoVerify = False,
     require: Require = options.Required.RUNS,
     reference: options.References = None,
@@ -123,6 +134,7 @@ def extract(
                     outputs=end or (),
                     outputs_of=outputs_of or (),
                     weights_as_inputs=weights_as_inputs or (),
+                    types=_read_types(types),
                     verify=not no_verify,
                     require=require.value,
                     reference=references,
@@ -138,3 +150,18 @@ def extract(
             place.show(render.extraction(found))
             results.say_saved(place, target, dry_run=dry_run)
         results.say_unshown(place, found.verdict)
+
+
+def _read_types(texts: list[str] | None) -> dict[str, str]:
+    """`ids=int64[n,t]` as a value's name and its type.
+
+    Raises:
+        UsageError: As for `options.read_pairs`.
+    """
+    return options.read_pairs(
+        texts,
+        where="--type",
+        what="says no type of a value",
+        mend="Write it as `ids=int64[n,t]`: the value's name, then its type.",
+        twice="value {} is given two types",
+    )

@@ -82,6 +82,7 @@ def extract(
     outputs: str | Sequence[str] = (),
     outputs_of: str | Sequence[str] = (),
     weights_as_inputs: str | Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
     verify: bool = True,
     require: str = "runs",
     reference: Reference = None,
@@ -105,6 +106,8 @@ def extract(
             the main graph. Those that are known to be tensors, in the order of the file.
         weights_as_inputs: Names of weights that the part is given and does not have, `*lora*` say:
             behind its other inputs, in the order of the file.
+        types: By its name in the model, the type of a value, `int64[n,t]`, where none is known: of
+            what an operator gives that nobody knows.
         verify: Whether to compare.
         require: `equivalent` refuses a part that could not be compared.
         reference: What stands for the whole, as for `apply`.
@@ -121,7 +124,7 @@ def extract(
         VerifyError: The part does not run, or differs.
     """
     check_choice("require", require, ("runs", "equivalent"))
-    check_by_name(drawn=drawn)
+    check_by_name(drawn=drawn, types=types)
     check_data(data)
     check_reference(reference)
     if not verify:
@@ -146,8 +149,8 @@ def extract(
         part = cut(wiring, begin, [*part.outputs, *more])
     if given:
         part = cut(wiring, begin, part.outputs, weights_of(proto.graph, given, part))
-    types = types_of(whole, [end.value for end in (*part.inputs, *part.outputs)])
-    made = model_of(proto, part, types)
+    known = types_of(whole, [end.value for end in (*part.inputs, *part.outputs)], types or {})
+    made = model_of(proto, part, known)
     ends = {"from": _told(part.inputs), "to": _told(named.outputs)}
     ends |= {"outputs of": [*operators]} if operators else {}
     start = begun(date) | source_said(source.path) | {"extracted": ends}
@@ -176,7 +179,7 @@ def extract(
     if progress:
         progress("verify")
     settings: dict[str, Any] = {"reference": reference, "inputs": drawn, "data": data}
-    verdict = compare(whole, wiring, part, made, types, progress=progress, **settings)
+    verdict = compare(whole, wiring, part, made, known, progress=progress, **settings)
     if verdict.status not in GOOD or (require == "equivalent" and verdict.status == "runs"):
         raise VerifyError(
             f"the part is not shown to compute what the model does: {verdict.detail}",

@@ -23,7 +23,10 @@ CONTRACT = "changes the interface: {what}"
 COMPARED = "for the comparison with the original the interface was put back"
 _TYPE = onnx.TensorProto
 _ALONE_READS = "before anything else reads it, and by a node that alone does"
-_NO_CAST_BEHIND = "no output is cast from what it could be given in, and by a node that alone does"
+_NO_CAST_BEHIND = (
+    "no output is cast from what it could be given in, and by a node that alone does; a Cast in a "
+    "recipe's `behind` gives another type"
+)
 _Done = Callable[[onnx.ValueInfoProto], onnx.NodeProto | None]
 
 

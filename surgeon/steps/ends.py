@@ -13,8 +13,13 @@ from surgeon.standard import STANDARD, opset_of
 
 _TYPE = onnx.TensorProto
 _MOVES = frozenset("Flatten Identity Reshape Slice Squeeze Transpose Unsqueeze".split())
+_COUNTS = (_TYPE.INT64, _TYPE.INT32, _TYPE.UINT64, _TYPE.UINT32)
+_OF_ANGLES = frozenset({"Cos", "Sin"})
+_TO_ANGLES = _MOVES | frozenset("Cast Concat Div Einsum Expand MatMul Mul Split Tile".split())
+_FARTHEST = 64  # values that are looked at
 _ALONE = frozenset(
-    "Abs Cast Ceil Clip Exp Floor Identity LeakyRelu Log Neg Relu Sigmoid Sqrt Tanh".split()
+    "Abs Cast Ceil Clip DequantizeLinear Exp Floor Identity LeakyRelu Log Neg QuantizeLinear Relu "
+    "Sigmoid Sqrt Tanh".split()  # levels by one scale for all
 )
 _WITH_CONSTANT = frozenset("Add Div Mul Sub".split())
 FRACTIONS = (_TYPE.FLOAT, _TYPE.DOUBLE, _TYPE.FLOAT16, _TYPE.BFLOAT16)
@@ -69,7 +74,27 @@ class Ends:
             return chain
         if to not in (_TYPE.FLOAT, _TYPE.INT32) or given == to:
             return []
-        return [] if to == _TYPE.INT32 and given in FRACTIONS else chain
+        if to == _TYPE.INT32 and given in FRACTIONS:
+            return []
+        return [] if given in _COUNTS and self._is_angle(chain[-1]) else chain
+
+    def _is_angle(self, cast: onnx.NodeProto) -> bool:
+        """Whether angles are made of what a Cast gives: then it counts, as positions do.
+
+        A caller gives places of tokens as whole numbers, whatever the network makes of them.
+        """
+        seen, waiting = {cast.output[0]}, [cast.output[0]]
+        while waiting and len(seen) < _FARTHEST:
+            for reader in self._readers(waiting.pop(0)):
+                if reader is None or reader.domain not in STANDARD:
+                    continue
+                if reader.op_type in _OF_ANGLES:
+                    return True
+                if reader.op_type in _TO_ANGLES:
+                    new = set(reader.output) - seen
+                    seen |= new
+                    waiting.extend(sorted(new))
+        return False
 
     def widen_input(self, value: onnx.ValueInfoProto) -> onnx.NodeProto | None:
         """Take an input of halves as float32, which has every one of them."""

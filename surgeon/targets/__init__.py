@@ -25,6 +25,22 @@ __all__ = ["Beyond", "Fit", "Refused", "Target", "measured", "target", "targets"
 
 # Runtimes in which repaired models were run, and the recipe that was measured to help there
 # (docs/runtimes.md); most of them publish no list.
+_NPU = (
+    "Name its tool: `rknn`, `tensorrt`, `tidl`, `nxp`, `esp-dl`, `tpu-mlir`, or the recipe "
+    "`for-qnn`, `for-nncase`, `for-tflite`; a YAML file of your own is a list too, `operators: "
+    "[Conv, ...]`."
+)
+_CALLED = {  # what else users call them
+    "coreml": "coreml-mlprogram",
+    "trt": "tensorrt",
+    "rockchip": "rknn",
+    "unity": "sentis",
+    "ti": "tidl",
+    "litert": "tflite",
+    **dict.fromkeys(("hexagon", "qualcomm", "snpe"), "qnn"),
+    **dict.fromkeys(("cvitek", "sophgo"), "tpu-mlir"),
+    **dict.fromkeys(("k230", "kendryte"), "nncase"),
+}
 MEASURED = {
     "openvino": "clean",
     "ncnn": "for-ncnn",
@@ -183,8 +199,13 @@ def measured(name: str) -> str | None:
 
 
 def _unlisted(name: str) -> str:
-    """What to say of a runtime that publishes no list, and that repaired models were run in."""
-    recipe = measured(name)
+    """What to say of a runtime by another name, or that publishes no list and was measured."""
+    if name.casefold() == "npu":
+        return _NPU
+    called = _CALLED.get(name.casefold(), name)
+    if called in {*_table(), *map(_without, _table())}:
+        return f"`{called}` is what its list is called here."
+    recipe = measured(called)
     return f"It publishes none; what was measured to help it is the recipe `{recipe}`." * bool(
         recipe
     )
