@@ -22,6 +22,10 @@ FREED = {
         <int64[4] s = {1, 2, 3, 4}> { y = Expand (x, s) }""",
     "a size that is left open elsewhere": """(float[2,3,4] x) => (float[2,12] y)
         <int64[2] s = {2, -1}> { y = Reshape (x, s) }""",
+    "a size that is another's": """(float[1,k,3] x) => (float[1,q,3] y)
+        <int64 one = {1}, int64[1] none = {0}> {
+        s = Shape (x) k = Gather (s, one) e = Unsqueeze (k, none)
+        b = ConstantOfShape <value = float[1] {2}> (e) u = Unsqueeze (b, one) y = Mul (x, u) }""",
     "axes that are named": """(float[1,2,3,3] x) => (float[1,2,6,6] y) <float[2] f = {2, 2}> {
         y = Resize <axes = [2, 3]> (x, , f) }""",
 }
@@ -33,6 +37,13 @@ REFUSED = {
     ),
     "(float[2,2,4,4] x) => (float[2,2,3,3] y) <float[1,3,3,2] g> { t = Transpose "
     "<perm = [1, 0, 2, 3]> (x) y = GridSample (t, g) }": "the batch is not its first axis",
+    "(float[1,4] x) => (float[4,4] y) <float[4,1] m> { y = Mul (m, x) }": (
+        "`m` has 4 along the batch, along which the one item of `x` is repeated"
+    ),
+    "(float[1,k] x) => (float[1,k] y) <int64[2] places = {1, 0}, float one = {1}> { "
+    "s = Shape (x) t = Gather (s, places) f = Cast <to = 1> (t) y = Sub (x, one) }": (
+        "the batch's among them"
+    ),
     "(float[1,2,3,3] x) => (float[1,2,6,6] y) <float[3] f = {1, 2, 2}> {"
     "y = Resize <axes = [0, 2, 3]> (x, , f) }": "it names the batch among its axes",
 }

@@ -193,7 +193,13 @@ def _carry(flow: Flow, node: onnx.NodeProto) -> None:
         return
     carrier = CARRIERS.get(node.op_type) if node.domain in STANDARD else None
     if carrier is None and node.op_type in ("Shape", "Size"):
-        raise Frozen("it asks at run time for sizes that `--shape` may tell")
+        plain = node.op_type == "Shape" and node.input[0] not in flow.leads
+        if plain and flow.sizes_of_others(node):
+            flow.nodes.append(node)
+            return
+        raise Frozen(
+            "it asks at run time for sizes that `--shape` may tell, the batch's among them"
+        )
     if carrier is None:
         raise Frozen("of this operator that is not known")
     made = onnx.NodeProto()

@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 from surgeon.declared import size_of
 from surgeon.frozen import Frozen
 from surgeon.inferring import NotInferred, inferred
+from surgeon.nested import every_body, every_node
 from surgeon.standard import opset_of
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
@@ -31,6 +32,12 @@ class Known:
         tensors = (tensor for tensor in model.graph.initializer if tensor.name not in given)
         self.initializers = {tensor.name: tensor for tensor in tensors}
         self.shapes = _shapes(model)
+        self.given = {value.name for value in model.graph.output}
+        self.readers: dict[str, list[onnx.NodeProto]] = {}
+        for node in every_node(model.graph.node):
+            for name in node.input:
+                self.readers.setdefault(name, []).append(node)
+        self.captured = {v.name for body in every_body(model.graph.node) for v in body.output}
         self.names = {name for node in model.graph.node for name in (*node.input, *node.output)}
         self.names.update(tensor.name for tensor in model.graph.initializer)
         self.names.update(value.name for value in model.graph.input)
@@ -69,6 +76,7 @@ class Flow:
         self.sums: dict[str, tuple[str, list[str]]] = {}
         self._choices = choices
         self._initializers = known.initializers
+        self._known = known
         self._shapes = known.shapes
         self._names = set(known.names)
 
@@ -108,6 +116,20 @@ class Flow:
         if tensor is None or tensor.data_location == onnx.TensorProto.EXTERNAL:
             raise Frozen(f"`{name}` is computed")
         return numpy_helper.to_array(tensor)
+
+    def sizes_of_others(self, node: onnx.NodeProto) -> bool:
+        """Whether nobody sees the batch's size in what a Shape gives."""
+        (made,), axis = node.output, self.places[node.input[0]]
+        rank = len(self.shape(node.input[0]))
+        if node.attribute or made in self._known.given | self._known.captured:
+            return False
+        for reader in self._known.readers.get(made, []):
+            if reader.op_type != "Gather" or made in reader.input[1:]:
+                return False
+            places = self.constant(reader.input[1]).ravel()
+            if any(int(place) % rank == axis for place in places):
+                return False
+        return True
 
     def numbers(self, node: onnx.NodeProto, attribute: str, place: int) -> list[int] | None:
         """Integers that are an attribute, or an operand of newer opsets; None where neither is."""
@@ -201,7 +223,9 @@ class Flow:
         held = shape[axis] if axis < len(shape) else "less"
         alone = held in (1, several) if self.size == 1 else held == several
         if not alone or like in self.leads:
-            raise Frozen(f"`{name}` has {held} along the batch")
+            meets = broadcast and several == 1  # a mask of rows against columns, say
+            rest = f", along which the one item of `{like}` is repeated: it has no axis for more"
+            raise Frozen(f"`{name}` has {held} along the batch" + rest * meets)
         if not all(isinstance(size, int) for size in shape):
             raise Frozen(f"the sizes of `{name}` are not known")
         sizes = [int(size or 0) for size in shape]
