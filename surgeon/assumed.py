@@ -109,8 +109,6 @@ def formula_value(text: str, numbers: Mapping[str, int]) -> int | None:
         text: What may be one, the name of a dimension say.
         numbers: By name; of another name there is no value.
     """
-    if len(text) > _LONGEST:
-        return None
     found: int | None = _computed(text, numbers)
     return found
 
@@ -138,9 +136,12 @@ def formulas(known: Collection[str], symbols: Mapping[str, Dim]) -> dict[str, Di
 
 def _computed(text: str, values: Mapping[str, Any]) -> Any:
     """What a formula of names gives; None where it is none, or not of these names."""
+    if len(text) > _LONGEST:
+        return None
     try:
         formula = ast.parse(text.strip(), mode="eval").body
-        return _of(formula, values) if isinstance(formula, ast.BinOp) else None
+        named = any(isinstance(part, ast.Name) for part in ast.walk(formula))
+        return _of(formula, values) if named and isinstance(formula, ast.BinOp) else None
     except (KeyError, SyntaxError, ValueError, ZeroDivisionError):
         return None
 

@@ -202,6 +202,8 @@ def test_a_formula_of_sizes_that_are_not_known_is_what_it_says() -> None:
     assert found.texts[0] == "the size called `p + s` is what that says"
     assert "p - s" not in parse_assumptions(decoder("p - s"), {}, []).symbols
     assert "p + u" not in parse_assumptions(decoder("p + u"), {}, []).symbols
+    for strange in ("2 * 3", "(" * 9000, "p" + " + p" * 9000, "p + ", "p ** s", "p + s.t"):
+        assert strange not in parse_assumptions(decoder(strange), {}, ["s == 1"]).symbols
     given = parse_assumptions(decoder(), {"mask": [1, 64]}, ["p == 127", "s == 1"])
     assert given.fixed["p + s"] == 64, "what is said of it holds"
 
