@@ -41,6 +41,7 @@ _PRODUCTS = frozenset({"Gemm", "MatMul", "Conv"})  # all of them together up to 
 # the protobuf, which ends at 2 GiB, and in memory.
 _STAYS_OUTSIDE = 1 << 30
 _GROWTH = 4  # how much larger than the whole file one of these may be
+_OF_BOUNDS = frozenset({"Cast", "Clip"})  # what may say how many bits levels have
 
 
 class Folder:
@@ -64,7 +65,7 @@ class Folder:
 
         An output of unknown size that nothing reads is None.
         """
-        if _bounds_levels(node):
+        if node.op in _OF_BOUNDS and _bounds_levels(node):
             return None
         if node.outputs and _known(self.facts.of(node.outputs[0])) is not None:
             known = [_known(self.facts.of(t)) for t in node.outputs]
