@@ -40,7 +40,9 @@ _HOLDS = {"least": operator.ge, "more": operator.gt, "most": operator.le, "less"
 def assumed(
     known: set[str], assume: Sequence[str], numbers: Mapping[str, int]
 ) -> tuple[dict[str, Dim], dict[str, tuple[int, ...] | str]]:
-    """What stands for each dimension of which something is said, and sizes of it.
+    """What stands for each dimension of which something is said, or its name says something.
+
+    Beside it sizes of those of which something is said.
 
     Args:
         known: The dimensions.
@@ -83,23 +85,9 @@ def assumed(
             )
     symbols |= numbers
     whole = {name: dims.substitute(value, symbols) for name, value in symbols.items()}
-    fixed = {name: value for name, value in whole.items() if isinstance(value, int)}
-    fixed = _with_formulas(fixed, known)
-    return whole | fixed, sizes | {name: (number,) for name, number in fixed.items()}
-
-
-def _with_formulas(numbers: Mapping[str, int], known: Collection[str]) -> dict[str, int]:
-    """Numbers, and those of dimensions that are called by a formula of names that have one.
-
-    `past_sequence_length + sequence_length` is what optimum calls the length of a mask, `s0 + s1`
-    what `torch.export` does.
-    """
-    found = dict(numbers)
-    for name in set(known) - found.keys() if numbers else ():
-        number = formula_value(name, numbers)
-        if number is not None and 0 <= number < NO_LENGTH:
-            found[name] = number
-    return found
+    whole |= _formulas(known, whole)
+    fixed = {name: (value,) for name, value in whole.items() if isinstance(value, int)}
+    return whole, sizes | fixed
 
 
 def formula_value(text: str, numbers: Mapping[str, int]) -> int | None:
@@ -118,18 +106,23 @@ def follows(text: str) -> bool:
     return not set("-/") & set(text)
 
 
-def formulas(known: Collection[str], symbols: Mapping[str, Dim]) -> dict[str, Dim]:
-    """Dimensions that are called by a sum or a product of others: what they are, by their names.
+def _formulas(known: Collection[str], symbols: Mapping[str, Dim]) -> dict[str, Dim]:
+    """Dimensions that are called by a formula of others: what they are, by their names.
+
+    `past_sequence_length + sequence_length` is what optimum calls the length of a mask, `s0 + s1`
+    what `torch.export` does. Differences and quotients are known of numbers alone.
 
     Args:
         known: The dimensions.
         symbols: What stands for those of which something is known.
     """
     values = {name: symbols.get(name, dims.symbol(name)) for name in known}
+    numbers = {name: value for name, value in symbols.items() if isinstance(value, int)}
     found = {}
     for name in known:
-        value = _computed(name, values) if follows(name) and name not in symbols else None
-        if value is not None:
+        value = _computed(name, values if follows(name) else numbers)
+        lacks = isinstance(value, int) and not 0 <= value < NO_LENGTH
+        if name not in symbols and value is not None and not lacks:
             found[name] = value
     return found
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 
-from surgeon.assumed import assumed, formulas, unmet
+from surgeon.assumed import assumed, unmet
 from surgeon.declared import length_of, tensor_of
 from surgeon.dims import Dim
 from surgeon.document import suggest
@@ -112,9 +112,8 @@ def parse_assumptions(
             where="--assume",
             mend="Leave it out, or give other numbers with `--shape`.",
         )
-    called = formulas(known, symbols)  # as two of one name are of one size
-    texts += [f"the size called `{name}` is what that says" for name in sorted(called)]
-    symbols |= called
+    called = sorted(symbols.keys() - sizes.keys())  # as two of one name are of one size
+    texts += [f"the size called `{name}` is what that says" for name in called]
     return Axioms(fixed, symbols, sizes, (*texts, *assume), freed=freed, assumed=tuple(assume))
 
 

@@ -124,7 +124,7 @@ def _may_hide_all(c: Bench, mask: _Mask, dtype: int) -> bool:
     if mask.hidden is not None:
         return True
     if (chosen := _chosen(c, mask.values)) is not None and dtype not in HALVES:
-        return -math.inf in chosen  # the lowest number is written as one that is none
+        return -math.inf in chosen.numbers  # the lowest is written as one that is none
     array = c.facts.array(mask.values)
     return array is None or not bool((array > _lowest(dtype)).any(axis=-1).all())
 
@@ -133,13 +133,20 @@ def _lowest(dtype: int) -> float:
     return float(finfo(onnx.helper.tensor_dtype_to_np_dtype(dtype)).min)
 
 
-def _chosen(c: Bench, t: gs.Tensor) -> tuple[float, float] | None:
-    """The two numbers that a mask chooses from, by a condition; None of another."""
+class _Chosen(NamedTuple):
+    """What a mask is that a condition chooses from two numbers."""
+
+    condition: gs.Tensor
+    numbers: tuple[float, float]
+
+
+def _chosen(c: Bench, t: gs.Tensor) -> _Chosen | None:
+    """How a mask chooses from two numbers; None of another."""
     node = producer_of(t)
     if node is None or node.op != "Where":
         return None
     one, other = (_number(c, each) for each in node.inputs[1:])
-    return None if one is None or other is None else (one, other)
+    return None if one is None or other is None else _Chosen(node.inputs[0], (one, other))
 
 
 def _bias(c: Bench, mask: _Mask, query: gs.Tensor, key: gs.Tensor) -> gs.Tensor:
@@ -162,11 +169,9 @@ def _bias(c: Bench, mask: _Mask, query: gs.Tensor, key: gs.Tensor) -> gs.Tensor:
             raise Refused("the mask may be of other sizes than the scores: `--assume` says if not")
     bias, dtype = mask.values, c.dtype(query)
     chosen = _chosen(c, bias)
-    if chosen is not None and dtype not in HALVES and _lowest(dtype) in chosen:
-        condition = producer_of(bias)
-        assert condition is not None
-        raised = (c.number(_LOW if n == _lowest(dtype) else n, dtype) for n in chosen)
-        bias = c.where(condition.inputs[0], *raised)
+    if chosen is not None and dtype not in HALVES and _lowest(dtype) in chosen.numbers:
+        raised = (_LOW if number == _lowest(dtype) else number for number in chosen.numbers)
+        bias = c.where(chosen.condition, *(c.number(number, dtype) for number in raised))
     if mask.hidden is not None:
         low = mask.hidden if mask.hidden == -math.inf or dtype in HALVES else _LOW
         numbers = [c.number(number, dtype) for number in (low, 0)]
