@@ -23,8 +23,6 @@ from surgeon.targets.target import Target
 __all__ = ["Beyond", "Fit", "Refused", "Target", "measured", "target", "targets"]
 
 
-# Runtimes in which repaired models were run, and the recipe that was measured to help there
-# (docs/runtimes.md); most of them publish no list.
 _NPU = (
     "Name its tool: `rknn`, `tensorrt`, `tidl`, `nxp`, `esp-dl`, `tpu-mlir`, or the recipe "
     "`for-qnn`, `for-nncase`, `for-tflite`; a YAML file of your own is a list too, `operators: "
@@ -41,6 +39,8 @@ _CALLED = {  # what else users call them
     **dict.fromkeys(("cvitek", "sophgo"), "tpu-mlir"),
     **dict.fromkeys(("k230", "kendryte"), "nncase"),
 }
+# Runtimes in which repaired models were run, and the recipe that was measured to help there
+# (docs/runtimes.md); most of them publish no list.
 MEASURED = {
     "openvino": "clean",
     "ncnn": "for-ncnn",

@@ -7,6 +7,7 @@ from shlex import quote
 
 import onnx
 
+from surgeon.ends import defaults_of
 from surgeon.errors import few
 
 _MOST = 40  # inputs, or outputs, of a command
@@ -79,18 +80,13 @@ def defaults_gone(before: onnx.ModelProto, after: onnx.ModelProto) -> Iterator[s
 
     Where every weight is listed among the inputs, as old converters did, that is no loss.
     """
-    weights = {tensor.name for tensor in before.graph.initializer}
-    listed = {value.name for value in before.graph.input} & weights
-    gone = [v.name for v in before.graph.input if v.name in listed - _names(after)]
-    if gone and listed != weights:
+    asked = {value.name for value in after.graph.input}
+    gone = [value.name for value in defaults_of(before) if value.name not in asked]
+    if gone:
         yield (
             f"{few(gone)} had a value in the file, and could be given another: the result has "
             "that value for ever"
         )
-
-
-def _names(model: onnx.ModelProto) -> set[str]:
-    return {value.name for value in model.graph.input}
 
 
 def renaming_mend(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
