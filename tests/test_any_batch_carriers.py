@@ -26,6 +26,42 @@ FREED = {
         <int64 one = {1}, int64[1] none = {0}> {
         s = Shape (x) k = Gather (s, one) e = Unsqueeze (k, none)
         b = ConstantOfShape <value = float[1] {2}> (e) u = Unsqueeze (b, one) y = Mul (x, u) }""",
+    "a mask of columns for each, beside rows of all": """(float[1,2,3,4] x, float[1,4] m)
+        => (float[1,2,3,4] y) <float[1,1,3,1] q> { a = Mul (q, m) y = Add (x, a) }""",
+    "a mask of columns for each, beside rows alone": """(float[1,2,3,4] x, float[1,4] m)
+        => (float[1,2,3,4] y) <float[3,1] q, float[4] c> { a = Mul (q, m) n = Neg (a) b = Sub (c, n)
+        y = Add (x, b) }""",
+    "a mask of columns for each, in front of which is an axis": """(float[1,4] m, float[1,3,4] x)
+        => (float[1,3,4] y) <float[1,1,4] c> { a = Add (c, m) y = Mul (a, x) }""",
+    "a mask whose batch is not in front": """(float[1,4] m, float[1,2,3,4] x) => (float[1,2,3,4] y)
+        <float[2,1,4] c, float[3,1] q> { a = Add (c, m) b = Mul (a, q) y = Mul (b, x) }""",
+    "rows of all items beside the items": """(float[1,3,2] x) => (float[1,3,2] y)
+        <float[2,2] w, int64[2] s = {-1, 2}> { r = Reshape (x, s) p = MatMul (r, w)
+        y = Add (p, x) }""",
+    "rows of all items beside items of any length": """(float[1,k,2] x) => (float[1,k,2] y)
+        <float[2,2] w, int64[2] s = {-1, 2}> { r = Reshape (x, s) p = MatMul (r, w)
+        y = Add (p, x) }""",
+    "places of each item, of all in a row": """(float[1,4] x) => (float[1,1,2,1] y)
+        <int64[1,1,2] i = {3, -3}> { f = Flatten <axis = 2> (x) y = Gather <axis = 0> (f, i) }""",
+    "places of each item behind one another": """(float[1,4] x) => (float[2,1,3] y)
+        <int64[2,1] i = {3, 1}, float[1,3] r> { f = Flatten <axis = 2> (x)
+        g = Gather <axis = 0> (f, i) y = Mul (g, r) }""",
+    "sizes of other axes": """(float[1,k,2] x) => (float[1,k,2] y) <float[1,1] c> {
+        s = Shape <start = -2> (x) e = Expand (c, s) y = Mul (x, e) }""",
+    "sizes of the batch beside others": """(float[1,k,2] x) => (float[1,k,2] y) <float[1,1] c> {
+        s = Shape (x) e = Expand (c, s) r = Reshape (x, s) y = Mul (r, e) }""",
+    "sizes of the batch, of all axes by another order": """(float[1,k,2] x) => (float[2,k,1] y)
+        <int64[3] o = {2, 1, 0}> { s = Shape (x) p = Gather (s, o) t = Transpose (x)
+        y = Reshape (t, p) }""",
+    "up to where run time tells": """(float[1,k] x, float[1,9,9] z) => (float[1,p,9] y)
+        <int64[1] a = {0}, int64[1] one = {1}> { s = Shape <start = 1> (x)
+        y = Slice (z, a, s, one) }""",
+    "as large as run time tells": """(float[1,1,k] x) => (float[1,4,k] y)
+        <int64[2] f = {1, 4}> { s = Shape <start = 2> (x) t = Concat <axis = 0> (f, s)
+        y = Expand (x, t) }""",
+    "resized to sizes that run time tells": """(float[1,2,h,w] x) => (float[1,2,h,w] y)
+        { p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x) s = Shape (x)
+        r = Resize <mode = "nearest"> (p, , , s) y = Add (r, x) }""",
     "axes that are named": """(float[1,2,3,3] x) => (float[1,2,6,6] y) <float[2] f = {2, 2}> {
         y = Resize <axes = [2, 3]> (x, , f) }""",
 }
@@ -40,10 +76,11 @@ REFUSED = {
     "(float[1,4] x) => (float[4,4] y) <float[4,1] m> { y = Mul (m, x) }": (
         "`m` has 4 along the batch, along which the one item of `x` is repeated"
     ),
-    "(float[1,k] x) => (float[1,k] y) <int64[2] places = {1, 0}, float one = {1}> { "
-    "s = Shape (x) t = Gather (s, places) f = Cast <to = 1> (t) y = Sub (x, one) }": (
-        "the batch's among them"
-    ),
+    "(float[1,4] m, float[3] x) => (float[1,3,4] y) <float[3,1] q, int64[3] p = {1, 3, 4}> { "
+    "a = Mul (q, m) y = Reshape (a, p) }": "the batch is an axis more, in front of those of `a`",
+    "(float[1,4] x) => (float[2] y) <int64[2] i = {0, 3}> { f = Flatten <axis = 2> (x) "
+    "g = Gather <axis = 0> (f, i) y = Squeeze (g) }": "it takes some of the batch",
+    "(float[1,k] x) => (int64[2] s) { s = Shape (x) }": "the batch's among them",
     "(float[1,2,3,3] x) => (float[1,2,6,6] y) <float[3] f = {1, 2, 2}> {"
     "y = Resize <axes = [0, 2, 3]> (x, , f) }": "it names the batch among its axes",
 }

@@ -14,10 +14,12 @@ from typing import Any
 
 import onnx
 
-from surgeon.anybatch.carriers import CARRIERS, ROW_BY_ROW
-from surgeon.anybatch.flow import Flow, Known
+from surgeon.anybatch import moving
+from surgeon.anybatch.carriers import CARRIERS, KEEP_RANK, ROW_BY_ROW
+from surgeon.anybatch.flow import Flow
 from surgeon.anybatch.freed import STEP, Freed, refusal
 from surgeon.anybatch.items import COUNTS, check_items
+from surgeon.anybatch.known import Known
 from surgeon.anybatch.moving import items_together
 from surgeon.declared import length_of
 from surgeon.frozen import Frozen
@@ -37,8 +39,8 @@ COMPARED = (
     "the original gives of each"
 )
 _MEND = (
-    "Export it with a dynamic batch, or cut the model in front of it: surgeon extract IN OUT --to "
-    "VALUE."
+    "`clean` in front may take it away (surgeon apply clean any-batch IN OUT); else export it with "
+    "a dynamic batch, or cut the model in front of it: surgeon extract IN OUT --to VALUE."
 )
 _MOST_TRIED = 200
 
@@ -71,7 +73,7 @@ def free_batch(
                 f"{said}`--assume '{name} == {_dims(inputs[0])[0].dim_value}'` fixes it first",
                 "Give it another name.",
             )
-    flow = _followed(model, [value.name for value in inputs], _dims(inputs[0])[0].dim_value)
+    flow = _followed(model, [value.name for value in inputs], _dims(inputs[0])[0].dim_value, folder)
     for value in inputs:
         _dims(value)[0].dim_param = name
     del model.graph.node[:], model.graph.value_info[:]
@@ -134,7 +136,9 @@ def _dims(value: onnx.ValueInfoProto) -> Any:
     return value.type.tensor_type.shape.dim
 
 
-def _followed(model: onnx.ModelProto, inputs: Sequence[str], size: int) -> Flow:
+def _followed(
+    model: onnx.ModelProto, inputs: Sequence[str], size: int, folder: Path | None
+) -> Flow:
     """The batch from the inputs to the outputs.
 
     A Reshape may leave it in one of several axes where others are of size one, and what comes
@@ -143,10 +147,7 @@ def _followed(model: onnx.ModelProto, inputs: Sequence[str], size: int) -> Flow:
     Raises:
         SurgeonError: There is no way; the reason is that of the one that went furthest.
     """
-    try:
-        known = Known(model)
-    except Frozen as error:
-        raise refusal(str(error), _MEND) from None
+    known = Known(model, folder)
     furthest, reason = -1, ""
     apart: Flow | None = None
     choices: Sequence[int] | None = ()
@@ -193,15 +194,12 @@ def _carry(flow: Flow, node: onnx.NodeProto) -> None:
         return
     carrier = CARRIERS.get(node.op_type) if node.domain in STANDARD else None
     if carrier is None and node.op_type in ("Shape", "Size"):
-        plain = node.op_type == "Shape" and node.input[0] not in flow.leads
-        if plain and flow.sizes_of_others(node):
-            flow.nodes.append(node)
-            return
-        raise Frozen(
-            "it asks at run time for sizes that `--shape` may tell, the batch's among them"
-        )
+        moving.asked(flow, node)
+        return
     if carrier is None:
         raise Frozen("of this operator that is not known")
+    if carrier not in KEEP_RANK and (grown := flow.grown.intersection(held)):
+        raise Frozen(f"the batch is an axis more, in front of those of `{min(grown)}`")
     made = onnx.NodeProto()
     made.CopyFrom(node)
     leads = {flow.leads.get(name, 1) for name in held}
@@ -233,7 +231,6 @@ def _declare(flow: Flow, value: onnx.ValueInfoProto, name: str) -> None:
     tensor = value.type.tensor_type
     if axis is None or not tensor.HasField("shape"):
         return
-    size = tensor.shape.dim[axis].dim_value
     tensor.shape.dim[axis].Clear()
-    if size == flow.size:
+    if flow.shape(value.name)[axis] == flow.size:
         tensor.shape.dim[axis].dim_param = name

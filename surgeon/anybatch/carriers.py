@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import onnx
 
-from surgeon.anybatch import coordinates, moving
+from surgeon.anybatch import aligning, coordinates, moving
 from surgeon.anybatch.flow import Flow, attribute, batched, counted
 from surgeon.frozen import Frozen
 
@@ -15,8 +15,10 @@ Carrier = Callable[[Flow, onnx.NodeProto], None]
 
 def alike(flow: Flow, node: onnx.NodeProto) -> None:
     """Each element by itself, of the first operand."""
-    axis = batched(flow, node)
+    axis, name = batched(flow, node), node.input[0]
     flow.places.update(dict.fromkeys(filter(None, node.output), axis))
+    if name in flow.grown:
+        flow.grow(node.output[0], flow.shape(name), axis)
 
 
 def like(flow: Flow, node: onnx.NodeProto) -> None:
@@ -28,13 +30,11 @@ def like(flow: Flow, node: onnx.NodeProto) -> None:
 
 def broadcast(flow: Flow, node: onnx.NodeProto) -> None:
     """Each element by itself, of operands that are brought to one shape from the right."""
+    aligning.aligned(flow, node)
     shapes = {name: flow.shape(name) for name in node.input}
     held = [name for name in node.input if name in flow.places]
-    behind = {len(shapes[name]) - flow.places[name] for name in held}
-    if len(behind) > 1:
-        raise Frozen("its operands hold the batch along different axes")
+    back = len(shapes[held[0]]) - flow.places[held[0]]
     flow.alike(held)
-    (back,) = behind
     if node.op_type in _OF_TWO:
         flow.sums[node.output[0]] = node.op_type, [*node.input]
     for place, name in enumerate(node.input):
@@ -43,7 +43,10 @@ def broadcast(flow: Flow, node: onnx.NodeProto) -> None:
             own = len(shape) - back
             like = held[0], flow.places[held[0]]
             node.input[place] = flow.spread(name, own, *like, broadcast=True)
-    flow.places[node.output[0]] = max(map(len, shapes.values())) - back
+    rank, made = max(map(len, shapes.values())), node.output[0]
+    flow.places[made] = rank - back
+    if rank > len(flow.shape(made)):
+        flow.grow(made, (flow.size, *flow.shape(made)), 0)
 
 
 _OF_TWO = ("Add", "Sub", "Mul", "Div")  # without attributes
@@ -141,7 +144,8 @@ def gathered(flow: Flow, node: onnx.NodeProto) -> None:
         return
     axis = batched(flow, node)
     if axis == along:
-        raise Frozen("it takes some of the batch")
+        coordinates.gathered_rows(flow, node)
+        return
     grown = len(flow.shape(indices)) - 1
     flow.places[node.output[0]] = axis + (grown if along < axis else 0)
 
@@ -260,6 +264,7 @@ ROW_BY_ROW = frozenset(
     "ReduceMin".split()
 )
 
+KEEP_RANK = (alike, broadcast)  # or give what is of the higher one
 CARRIERS: Mapping[str, Carrier] = _table(
     (
         alike,

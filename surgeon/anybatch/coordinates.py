@@ -63,7 +63,7 @@ def scattered(flow: Flow, node: onnx.NodeProto) -> None:
         node.input[2] = _moved(flow, updates, beside, len(flow.shape(updates)) - 1)
     node.input[0] = _moved(flow, data, axis, rank - 1)
     node.input[1] = flow.add(f"{node.output[0]}_places", rest)
-    _put_back(flow, node, rank - 1, axis)
+    _put_back(flow, node, rank - 1, axis, rank)
 
 
 def gathered_nd(flow: Flow, node: onnx.NodeProto) -> None:
@@ -87,7 +87,25 @@ def gathered_nd(flow: Flow, node: onnx.NodeProto) -> None:
     rank = len(flow.shape(data))
     node.input[0] = _moved(flow, data, axis, rank - 1)
     node.input[1] = flow.add(f"{node.output[0]}_places", rest.squeeze(place))
-    _put_back(flow, node, len(rows) - 1 + rank - count, place)
+    _put_back(flow, node, len(rows) - 1 + rank - count, place, len(rows) + rank - count)
+
+
+def gathered_rows(flow: Flow, node: onnx.NodeProto) -> None:
+    """Gather of constant places along the axis that holds the batch: of each item's own.
+
+    The places have an axis of one, which becomes the batch's.
+    """
+    data, axis = node.input[0], flow.places[node.input[0]]
+    shape, at = flow.shape(data), flow.constant(node.input[1])
+    ones = [place for place, size in enumerate(at.shape) if size == 1]
+    if flow.size != 1 or not ones or not all(isinstance(size, int) for size in shape[axis:]):
+        raise Frozen("it takes some of the batch")
+    place = flow.choose(ones)
+    rows = flow.add(f"{data}_rows", np.array([*[0] * axis, -1, *shape[axis:]], np.int64))
+    node.input[0] = flow.op("Reshape", [data, rows])
+    node.input[1] = flow.add(f"{node.output[0]}_places", at.squeeze(place))
+    next(each for each in node.attribute if each.name == "axis").i = axis + 1
+    _put_back(flow, node, axis, axis + place, len(shape) + at.ndim - 1)
 
 
 def attended(flow: Flow, node: onnx.NodeProto) -> None:
@@ -130,9 +148,9 @@ def _without(flow: Flow, at: np.ndarray, axis: int) -> np.ndarray:
 def _once_each(flow: Flow, name: str, like: str, like_axis: int) -> str:
     """A value that all items share, once for each of them, along a new last axis."""
     shape = flow.shape(name)
-    if not all(isinstance(size, int) for size in shape):
+    sizes = [size for size in shape if isinstance(size, int)]
+    if len(sizes) < len(shape):
         raise Frozen(f"the sizes of `{name}` are not known")
-    sizes = [int(size or 0) for size in shape]
     one = flow.op("Reshape", [name, flow.add(f"{name}_shape", np.array([*sizes, 1], np.int64))])
     return flow.op("Expand", [one, flow.sizes([*sizes, 0], len(sizes), like, like_axis)])
 
@@ -149,11 +167,11 @@ def _order(axis: int, to: int, rank: int) -> Sequence[int]:
     return order
 
 
-def _put_back(flow: Flow, node: onnx.NodeProto, last: int, axis: int) -> None:
-    """Have the batch, which is the last axis of what a node gives, where it is to be."""
+def _put_back(flow: Flow, node: onnx.NodeProto, at: int, axis: int, rank: int) -> None:
+    """Have the batch, which is at one axis of what a node gives, where it is to be."""
     output = node.output[0]
     flow.places[output] = axis
-    if axis != last:
+    if axis != at:
         node.output[0] = flow.fresh(f"{output}_aside")
-        back = _order(last, axis, last + 1)
+        back = _order(at, axis, rank)
         flow.behind.append(helper.make_node("Transpose", [node.output[0]], [output], perm=back))

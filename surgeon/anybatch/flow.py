@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, TypeVar
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from surgeon.declared import size_of
+from surgeon.anybatch.known import Known
+from surgeon.dims import Dim
 from surgeon.frozen import Frozen
-from surgeon.inferring import NotInferred, inferred
-from surgeon.nested import every_body, every_node
-from surgeon.standard import opset_of
-from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
-Size = int | str | None
 _Option = TypeVar("_Option")
-_SMALL = 1024  # numbers of a constant that may be sizes
-
-
-class Known:
-    """What is read of a graph once, however often the batch is followed through it."""
-
-    def __init__(self, model: onnx.ModelProto) -> None:
-        self.opset = opset_of(model) or 1
-        free = model.ir_version >= FIRST_IR_WITH_FREE_INITIALIZERS
-        given = {value.name for value in model.graph.input if free}  # others may be fed for them
-        tensors = (tensor for tensor in model.graph.initializer if tensor.name not in given)
-        self.initializers = {tensor.name: tensor for tensor in tensors}
-        self.shapes = _shapes(model)
-        self.given = {value.name for value in model.graph.output}
-        self.readers: dict[str, list[onnx.NodeProto]] = {}
-        for node in every_node(model.graph.node):
-            for name in node.input:
-                self.readers.setdefault(name, []).append(node)
-        self.captured = {v.name for body in every_body(model.graph.node) for v in body.output}
-        self.names = {name for node in model.graph.node for name in (*node.input, *node.output)}
-        self.names.update(tensor.name for tensor in model.graph.initializer)
-        self.names.update(value.name for value in model.graph.input)
 
 
 class Flow:
@@ -59,6 +34,7 @@ class Flow:
         behind: Those that come behind the node at hand.
         added: Constants that are new in it.
         taken: Where the batch may lie in several places: which was taken, and of how many.
+        grown: Those that have an axis more than in the file, for the batch.
         joints: What a Concat joins, and along which axis, by its output.
         sums: The operator and the operands that are brought to one shape, by the output.
     """
@@ -72,12 +48,13 @@ class Flow:
         self.behind: list[onnx.NodeProto] = []
         self.added: list[onnx.TensorProto] = []
         self.taken: list[tuple[int, int]] = []
+        self.grown: set[str] = set()
         self.joints: dict[str, tuple[list[str], int]] = {}
         self.sums: dict[str, tuple[str, list[str]]] = {}
         self._choices = choices
         self._initializers = known.initializers
         self._known = known
-        self._shapes = known.shapes
+        self._shapes = ChainMap[str, Sequence[Dim]]({}, known.shapes)
         self._names = set(known.names)
 
     def choose(self, options: Sequence[_Option]) -> _Option:
@@ -95,7 +72,7 @@ class Flow:
                 return [*(each for each, _ in self.taken[:at]), index + 1]
         return None
 
-    def shape(self, name: str) -> Sequence[Size]:
+    def shape(self, name: str) -> Sequence[Dim]:
         """A value's sizes for the batch of the file.
 
         Raises:
@@ -106,30 +83,84 @@ class Flow:
             raise Frozen(f"the rank of `{name}` is not known")
         return found
 
+    def is_constant(self, name: str) -> bool:
+        """Whether it is a constant whose value is at hand."""
+        tensor = self._initializers.get(name)
+        return tensor is not None and tensor.data_location != onnx.TensorProto.EXTERNAL
+
     def constant(self, name: str) -> np.ndarray:
         """A constant's value.
 
         Raises:
             Frozen: It is computed.
         """
-        tensor = self._initializers.get(name)
-        if tensor is None or tensor.data_location == onnx.TensorProto.EXTERNAL:
+        if not self.is_constant(name):
             raise Frozen(f"`{name}` is computed")
-        return numpy_helper.to_array(tensor)
+        return numpy_helper.to_array(self._initializers[name])
+
+    def vector(self, name: str) -> Sequence[Dim]:
+        """Sizes or places of which some may be computed of sizes that run time tells.
+
+        Raises:
+            Frozen: They are computed of something else.
+        """
+        found = self._known.vectors.get(name)
+        return self.constant(name).ravel().tolist() if found is None else found
+
+    def written(self, name: str, sizes: Sequence[Dim]) -> str:
+        """A vector with other numbers; what run time tells stays where it is.
+
+        Args:
+            name: The vector.
+            sizes: All of its elements, those that it computes as they are.
+        """
+        parts = [*self._runs(name, sizes, range(len(sizes)))]
+        return parts[0] if len(parts) == 1 else self.op("Concat", parts, axis=0)
+
+    def _runs(self, name: str, sizes: Sequence[Dim], places: range) -> Iterator[str]:
+        """A part of a vector, in pieces: numbers, and what it computes."""
+        for is_number, run in groupby(places, lambda at: isinstance(sizes[at], int)):
+            numbers = [sizes[at] if is_number else at for at in run]
+            part = self.add(f"{name}_part", np.array(numbers, np.int64))
+            yield part if is_number else self.op("Gather", [name, part])
 
     def sizes_of_others(self, node: onnx.NodeProto) -> bool:
         """Whether nobody sees the batch's size in what a Shape gives."""
         (made,), axis = node.output, self.places[node.input[0]]
         rank = len(self.shape(node.input[0]))
-        if node.attribute or made in self._known.given | self._known.captured:
+        first, last = part_of(node, rank)
+        if not first <= axis < last:
+            return True
+        if made in self._known.given | self._known.captured:
             return False
         for reader in self._known.readers.get(made, []):
             if reader.op_type != "Gather" or made in reader.input[1:]:
                 return False
             places = self.constant(reader.input[1]).ravel()
-            if any(int(place) % rank == axis for place in places):
+            if any(int(place) % (last - first) == axis - first for place in places):
                 return False
         return True
+
+    def is_given(self, name: str) -> bool:
+        """Whether it is an output of the graph or of a body."""
+        return name in self._known.given or name in self._known.captured
+
+    def grow(self, name: str, shape: Sequence[Dim], place: int) -> None:
+        """Have a value known that has an axis more than in the file, in front.
+
+        Raises:
+            Frozen: It is an output.
+        """
+        if self.is_given(name):
+            raise Frozen(f"`{name}` has no axis for the batch")
+        self.note(name, shape, place)
+        self.grown.add(name)
+
+    def note(self, name: str, shape: Sequence[Dim], place: int) -> str:
+        """Have a value that was made in between known: its sizes, and where the batch is."""
+        self._shapes[name] = shape
+        self.places[name] = place
+        return name
 
     def numbers(self, node: onnx.NodeProto, attribute: str, place: int) -> list[int] | None:
         """Integers that are an attribute, or an operand of newer opsets; None where neither is."""
@@ -157,7 +188,7 @@ class Flow:
             Frozen: They do not, or it is not known.
         """
         sizes = {self.shape(name)[self.places[name]] for name in names}
-        if len(sizes) > 1 or not all(isinstance(size, int) for size in sizes):
+        if len(sizes) > 1:
             raise Frozen("its operands hold the batch in different multiples")
 
     def add(self, name: str, array: np.ndarray) -> str:
@@ -172,8 +203,21 @@ class Flow:
         self.nodes.append(helper.make_node(kind, list(inputs), [fresh], name=fresh, **attributes))
         return fresh
 
+    def unsqueezed(self, name: str, axes: Sequence[int]) -> str:
+        """The value with axes of one; they are counted in what comes of it."""
+        if self.opset < 13:
+            return self.op("Unsqueeze", [name], axes=list(axes))
+        return self.op("Unsqueeze", [name, self.add(f"{name}_axes", np.array(axes, np.int64))])
+
     def sizes(
-        self, sizes: Sequence[int], axis: int, like: str, like_axis: int, each: int = 1
+        self,
+        sizes: Sequence[Dim],
+        axis: int,
+        like: str,
+        like_axis: int,
+        *,
+        each: int = 1,
+        of: str = "",
     ) -> str:
         """Sizes of which that of `axis` is what `like` has along its own.
 
@@ -183,14 +227,15 @@ class Flow:
             like: A value that holds the batch.
             like_axis: Where.
             each: How many make one.
+            of: The vector in which those are that run time tells.
         """
         at = self.add(f"{like}_axis", np.array([like_axis], np.int64))
         length = self.op("Gather", [self.op("Shape", [like]), at])
         if each != 1:
             length = self.op("Div", [length, self.add(f"{like}_each", np.array([each], np.int64))])
-        parts = [sizes[:axis], sizes[axis + 1 :]]
-        fixed = [self.add(f"{like}_sizes", np.array(p, np.int64)) if p else "" for p in parts]
-        return self.op("Concat", [name for name in (fixed[0], length, fixed[1]) if name], axis=0)
+        parts = [*self._runs(of or like, sizes, range(axis)), length]
+        parts += self._runs(of or like, sizes, range(axis + 1, len(sizes)))
+        return self.op("Concat", parts, axis=0)
 
     def length(self, name: str) -> object:
         """The first dimension of a value; None where it has none, or that is not known."""
@@ -226,13 +271,13 @@ class Flow:
             meets = broadcast and several == 1  # a mask of rows against columns, say
             rest = f", along which the one item of `{like}` is repeated: it has no axis for more"
             raise Frozen(f"`{name}` has {held} along the batch" + rest * meets)
-        if not all(isinstance(size, int) for size in shape):
+        if not isinstance(shape[axis], int):
             raise Frozen(f"the sizes of `{name}` are not known")
-        sizes = [int(size or 0) for size in shape]
+        sizes = [size if isinstance(size, int) else 1 for size in shape]  # Expand keeps others
         if self.size != 1:
             name, sizes[axis] = self._of_one_item(name, axis, sizes[axis])
         if sizes[axis] != 1:
-            times = self.sizes([1] * len(sizes), axis, like, like_axis, sizes[axis])
+            times = self.sizes([1] * len(sizes), axis, like, like_axis, each=sizes[axis])
             return self.op("Tile", [name, times])
         if broadcast and self.size != 1:
             return name
@@ -281,33 +326,10 @@ class Flow:
         return fresh
 
 
-def _shapes(model: onnx.ModelProto) -> Mapping[str, Sequence[Size]]:
-    """Of all values, as onnx infers them; weights are not looked at, nor what the file claims."""
-    light = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
-    light.graph.name = "shapes"
-    light.graph.node.extend(model.graph.node)
-    for value in model.graph.output:
-        kind = value.type.tensor_type.elem_type
-        light.graph.output.append(helper.make_tensor_value_info(value.name, kind, None))
-    given = {tensor.name for tensor in model.graph.initializer}
-    light.graph.input.extend(v for v in model.graph.input if v.name not in given)
-    for tensor in model.graph.initializer:
-        if math.prod(tensor.dims) <= _SMALL:
-            light.graph.initializer.append(tensor)
-        else:
-            value = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
-            light.graph.input.append(value)
-    try:
-        graph = inferred(light, data_prop=True).graph
-    except NotInferred as error:
-        raise Frozen(f"onnx infers no shapes: {str(error).splitlines()[0]}") from None
-    found: dict[str, Sequence[Size]] = {
-        tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer
-    }
-    for value in (*graph.value_info, *graph.input, *graph.output):
-        if value.type.tensor_type.HasField("shape"):
-            found[value.name] = tuple(map(size_of, value.type.tensor_type.shape.dim))
-    return found
+def part_of(node: onnx.NodeProto, rank: int) -> tuple[int, int]:
+    """The axes that a Shape tells: from one up to another."""
+    first, last, _ = slice(attribute(node, "start", 0), attribute(node, "end", rank)).indices(rank)
+    return first, last
 
 
 def attribute(node: onnx.NodeProto, name: str, default: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
@@ -10,7 +9,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from surgeon.anybatch.flow import Flow, Size, attribute, batched, counted
+from surgeon import dims
+from surgeon.anybatch.flow import Flow, attribute, batched, counted, part_of
+from surgeon.dims import Dim
 from surgeon.frozen import Frozen
 
 _EACH = frozenset("Cast Clip Exp Identity LeakyRelu Neg Relu Sigmoid Sqrt Tanh".split())
@@ -81,53 +82,50 @@ def _made_apart(flow: Flow, name: str, outputs: Collection[str]) -> tuple[int, s
     return makers[name], name
 
 
-def _before(shape: Sequence[Size], axis: int) -> int:
-    """How many elements lie in front of an axis."""
-    sizes = shape[:axis]
-    if not all(isinstance(size, int) for size in sizes):
-        raise Frozen("sizes in front of the batch are not known")
-    return math.prod(size for size in sizes if isinstance(size, int))
-
-
 def reshaped(flow: Flow, node: onnx.NodeProto) -> None:
     """The batch goes where as many elements are in front of it."""
     axis = batched(flow, node)
     shape, after = flow.shape(node.input[0]), flow.shape(node.output[0])
-    target = [int(size) for size in flow.constant(node.input[1]).ravel()]
+    target = [*flow.vector(node.input[1])]
     if 0 in target and attribute(node, "allowzero", 0):
         raise Frozen("it is empty")
-    front = _before(shape, axis) * flow.leads.get(node.input[0], 1)
+    front = dims.product(shape[:axis]) * flow.leads.get(node.input[0], 1)
     options = list(_options(after, front, flow.size))
     if not options:
-        raise Frozen("it mixes the batch with what is in front of it")
+        told = "" if isinstance(front, int) else ", of sizes that `--shape` may tell"
+        raise Frozen(f"it mixes the batch with what is in front of it{told}")
     at, lead = flow.choose(options)
-    copies = shape[axis] == after[at] and not attribute(node, "allowzero", 0)
+    empties = attribute(node, "allowzero", 0) and not all(isinstance(size, int) for size in target)
+    copies = shape[axis] == after[at] and not empties
     written = _written(target, after, axis, at, copies=copies)
     if written != target:
-        node.input[1] = flow.add(f"{node.output[0]}_shape", np.array(written, np.int64))
+        if not empties:
+            kept = [each for each in node.attribute if each.name != "allowzero"]
+            del node.attribute[:]
+            node.attribute.extend(kept)
+        node.input[1] = flow.written(node.input[1], written)
     flow.places[node.output[0]] = at
     if lead != 1:
         flow.leads[node.output[0]] = lead
 
 
-def _options(after: Sequence[Size], front: int, batch: int) -> Iterator[tuple[int, int]]:
+def _options(after: Sequence[Dim], front: Dim, batch: int) -> Iterator[tuple[int, int]]:
     """Axes that the batch may lie in, with how many times: those where that is once come first."""
     found = []
     for at, size in enumerate(after):
-        before = math.prod(each for each in after[:at] if isinstance(each, int))
-        if not before or front % before:
+        lead = dims.exact_quotient(front, dims.product(after[:at]))
+        if lead is None or lead == 0:
             break
-        lead = front // before
+        if not isinstance(lead, int):
+            continue
         if lead == 1 if not isinstance(size, int) else size > 0 and size % (lead * batch) == 0:
             found.append((at, lead))
-        if not isinstance(size, int):
-            break
     yield from sorted(found, key=lambda each: each[1] != 1)
 
 
 def _written(
-    target: Sequence[int], after: Sequence[Size], axis: int, at: int, *, copies: bool
-) -> list[int]:
+    target: Sequence[Dim], after: Sequence[Dim], axis: int, at: int, *, copies: bool
+) -> list[Dim]:
     """The shape that Reshape is given, for any size of the axis that holds the batch.
 
     Args:
@@ -160,7 +158,7 @@ def flattened(flow: Flow, node: onnx.NodeProto) -> None:
     axis = batched(flow, node)
     shape = flow.shape(node.input[0])
     split = counted(attribute(node, "axis", 1), len(shape))
-    front = _before(shape, axis) if axis < split else _before(shape[split:], axis - split)
+    front = dims.product(shape[:axis] if axis < split else shape[split:axis])
     if front != 1:
         raise Frozen("it mixes the batch with what is in front of it")
     flow.places[node.output[0]] = 0 if axis < split else 1
@@ -219,8 +217,12 @@ def sliced(flow: Flow, node: onnx.NodeProto) -> None:
     """Slice of other axes."""
     axis = batched(flow, node)
     rank = len(flow.shape(node.input[0]))
+    flow.places[node.output[0]] = axis
+    axes = flow.numbers(node, "axes", 3)
+    if axes and axis not in (counted(each, rank) for each in axes) and not _is_constant(flow, node):
+        return
     starts = flow.numbers(node, "starts", 1) or []
-    axes = flow.numbers(node, "axes", 3) or list(range(len(starts)))
+    axes = axes or list(range(len(starts)))
     ends = flow.numbers(node, "ends", 2) or []
     steps = (flow.numbers(node, "steps", 4) if flow.opset >= 10 else None) or [1] * len(starts)
     taken = []
@@ -233,8 +235,12 @@ def sliced(flow: Flow, node: onnx.NodeProto) -> None:
     if len(taken) == 1 and taken[0][3] == 1 and (part := _shared_part(flow, node, *taken[0][:3])):
         node.op_type, node.input[:] = "Identity", [part]
         del node.attribute[:]  # bounds, before opset 10
-        return
-    flow.places[node.output[0]] = axis
+        del flow.places[node.output[0]]
+
+
+def _is_constant(flow: Flow, node: onnx.NodeProto) -> bool:
+    """Whether all but the first operand are."""
+    return all(flow.is_constant(name) for name in node.input[1:] if name)
 
 
 def _shared_part(flow: Flow, node: onnx.NodeProto, axis: int, start: int, end: int) -> str | None:
@@ -322,20 +328,43 @@ def expanded(flow: Flow, node: onnx.NodeProto) -> None:
     """Expand: a size of one leaves the batch as it is."""
     axis = batched(flow, node)
     shape = flow.shape(node.input[0])
-    target = [int(size) for size in flow.constant(node.input[1]).ravel()]
+    target = [*flow.vector(node.input[1])]
     at = axis + len(target) - len(shape)
     if at >= 0 and target[at] != 1:
         if target[at] != shape[axis]:
             raise Frozen("it repeats the batch")
         target[at] = 1
-        node.input[1] = flow.add(f"{node.output[0]}_shape", np.array(target, np.int64))
+        node.input[1] = flow.written(node.input[1], target)
     flow.places[node.output[0]] = max(at, axis)
+
+
+def asked(flow: Flow, node: onnx.NodeProto) -> None:
+    """Shape: of the batch it goes on to tell what the file is for.
+
+    Each item is computed as the file computes it, which knows of no others.
+    """
+    name, output = node.input[0], node.output[0]
+    if node.op_type == "Shape" and name not in flow.leads and flow.sizes_of_others(node):
+        flow.nodes.append(node)
+        return
+    axis, shape = flow.places[name], flow.shape(name)
+    sizes = [*shape[slice(*part_of(node, len(shape)))]] if node.op_type == "Shape" else []
+    at = axis - part_of(node, len(shape))[0]
+    if not sizes or flow.is_given(output) or not isinstance(sizes[at], int):
+        raise Frozen(
+            "it asks at run time for sizes that `--shape` may tell, the batch's among them"
+        )
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    made.output[0] = flow.fresh(f"{output}_any")
+    flow.nodes.append(made)
+    flow.nodes.append(helper.make_node("Identity", [flow.written(made.output[0], sizes)], [output]))
 
 
 def tiled(flow: Flow, node: onnx.NodeProto) -> None:
     """Tile of other axes."""
     axis = batched(flow, node)
-    if int(flow.constant(node.input[1]).ravel()[axis]) != 1:
+    if flow.vector(node.input[1])[axis] != 1:
         raise Frozen("it repeats the batch")
     flow.places[node.output[0]] = axis
 
@@ -348,10 +377,10 @@ def resized(flow: Flow, node: onnx.NodeProto) -> None:
         if axis in [counted(each, len(flow.shape(node.input[0]))) for each in named]:
             raise Frozen("it names the batch among its axes")
     elif len(node.input) > 3 and node.input[3]:
-        sizes = [int(size) for size in flow.constant(node.input[3]).ravel()]
+        sizes = flow.vector(node.input[3])
         if sizes[axis] != flow.shape(node.input[0])[axis]:
             raise Frozen("it resizes the batch")
-        node.input[3] = flow.sizes(sizes, axis, node.input[0], axis)
+        node.input[3] = flow.sizes(sizes, axis, node.input[0], axis, of=node.input[3])
     else:
         place = 1 if node.op_type == "Upsample" or flow.opset < 11 else 2
         scales = next((list(e.floats) for e in node.attribute if e.name == "scales"), None)
