@@ -46,6 +46,16 @@ FREED = {
     "places of each item behind one another": """(float[1,4] x) => (float[2,1,3] y)
         <int64[2,1] i = {3, 1}, float[1,3] r> { f = Flatten <axis = 2> (x)
         g = Gather <axis = 0> (f, i) y = Mul (g, r) }""",
+    "the row of each item that it names": """(float[1,4,3] x, int64[1] i) => (float[1,3] y)
+        { f = Flatten <axis = 2> (x) y = Gather <axis = 0> (f, i) }""",
+    "rows of each item that it names, along its own axis": """(float[1,4,3] x, int64[1,2] i)
+        => (float[1,1,2,3] y) { y = Gather <axis = 1> (x, i) }""",
+    "places of each item that it names": """(float[1,4,3] x, int64[1,2] i, int64[1,2] j)
+        => (float[1,2] y) <int64[1,2,1] z = {0, 0}, int64[1] last = {-1}> {
+        k = Unsqueeze (i, last) l = Unsqueeze (j, last)
+        c = Concat <axis = -1> (z, k, l) y = GatherND (x, c) }""",
+    "a layer that adds rows of each": """(float[1,3] x, float[1,2] c) => (float[1,2] y)
+        <float[3,2] w> { y = Gemm (x, w, c) }""",
     "sizes of other axes": """(float[1,k,2] x) => (float[1,k,2] y) <float[1,1] c> {
         s = Shape <start = -2> (x) e = Expand (c, s) y = Mul (x, e) }""",
     "sizes of the batch beside others": """(float[1,k,2] x) => (float[1,k,2] y) <float[1,1] c> {
@@ -80,6 +90,15 @@ REFUSED = {
     "a = Mul (q, m) y = Reshape (a, p) }": "the batch is an axis more, in front of those of `a`",
     "(float[1,4] x) => (float[2] y) <int64[2] i = {0, 3}> { f = Flatten <axis = 2> (x) "
     "g = Gather <axis = 0> (f, i) y = Squeeze (g) }": "it takes some of the batch",
+    "(float[1,4,3] x, int64[1,1] i) => (float[1,3] y) { c = Concat <axis = -1> (i, i) "
+    "y = GatherND (x, c) }": "`c` is computed",
+    "(float[1,4,3] x, int64[1,1] i) => (float[1,3] y) <int64[1,1] one = {1}> { "
+    "c = Concat <axis = -1> (one, i) y = GatherND (x, c) }": "it takes some of the batch",
+    "(float[1,2,4] x, int64[1] i) => (float[1,2,1] y) { y = Gather <axis = 2> (x, i) }": (
+        "its operands hold the batch along different axes"
+    ),
+    "(float[3,1] x, float[1,2] c) => (float[1,2] y) <float[3,2] w> { "
+    "y = Gemm <transA = 1> (x, w, c) }": "it sums over the batch",
     "(float[1,k] x) => (int64[2] s) { s = Shape (x) }": "the batch's among them",
     "(float[1,2,3,3] x) => (float[1,2,6,6] y) <float[3] f = {1, 2, 2}> {"
     "y = Resize <axes = [0, 2, 3]> (x, , f) }": "it names the batch among its axes",

@@ -136,13 +136,16 @@ def reduced(flow: Flow, node: onnx.NodeProto) -> None:
 
 
 def gathered(flow: Flow, node: onnx.NodeProto) -> None:
-    """Gather: rows of a shared table by the items' indices, or of each item by shared ones."""
+    """Gather: of a shared table by indices of items, or of each item by shared ones or its own."""
     data, indices = node.input
     along = counted(attribute(node, "axis", 0), len(flow.shape(data)))
     if data not in flow.places:
         flow.places[node.output[0]] = along + flow.places[indices]
         return
-    axis = batched(flow, node)
+    if indices in flow.places:
+        coordinates.gathered_own(flow, node, along)
+        return
+    axis = flow.places[data]
     if axis == along:
         coordinates.gathered_rows(flow, node)
         return
@@ -185,12 +188,18 @@ def _by_vector(flow: Flow, node: onnx.NodeProto, ranks: Sequence[int]) -> int:
 
 
 def gemm(flow: Flow, node: onnx.NodeProto) -> None:
-    """Gemm: rows of the first operand."""
-    axis = batched(flow, node)
-    if axis != attribute(node, "transA", 0):
+    """Gemm: rows of the first operand, and of what is added to them."""
+    flow.shared(node.input[1:2])
+    added = node.input[2] if len(node.input) > 2 else ""
+    axis = flow.places.get(node.input[0])
+    if axis is None or axis != attribute(node, "transA", 0):
         raise Frozen("it sums over the batch")
-    if len(node.input) > 2 and node.input[2]:
-        shape = flow.shape(node.input[2])
+    if added in flow.places:
+        if flow.places[added] or len(flow.shape(added)) == 1:
+            raise Frozen("its operands hold the batch along different axes")
+        flow.alike([node.input[0], added])
+    elif added:
+        shape = flow.shape(added)
         if len(shape) > 1 and shape[0] != 1:
             like = node.input[0], axis
             node.input[2] = flow.spread(node.input[2], 0, *like, broadcast=True)

@@ -67,10 +67,13 @@ def scattered(flow: Flow, node: onnx.NodeProto) -> None:
 
 
 def gathered_nd(flow: Flow, node: onnx.NodeProto) -> None:
-    """GatherND at constant coordinates, as `scattered`."""
+    """GatherND at constant coordinates, as `scattered`, or at some of each item."""
     data = node.input[0]
     if attribute(node, "batch_dims", 0):
         raise Frozen("it gathers by items")
+    if node.input[1] in flow.places:
+        _by_own_places(flow, node)
+        return
     at = flow.constant(node.input[1])
     rows, count = at.shape[:-1], at.shape[-1]
     axis = flow.places[data]
@@ -106,6 +109,60 @@ def gathered_rows(flow: Flow, node: onnx.NodeProto) -> None:
     node.input[1] = flow.add(f"{node.output[0]}_places", at.squeeze(place))
     next(each for each in node.attribute if each.name == "axis").i = axis + 1
     _put_back(flow, node, axis, axis + place, len(shape) + at.ndim - 1)
+
+
+def _by_own_places(flow: Flow, node: onnx.NodeProto) -> None:
+    """GatherND at coordinates of which the first is the place in the batch, others each item's."""
+    data, at = node.input
+    parts, joint = flow.joints.get(at, ([""], 0))
+    shape, count = flow.shape(at), flow.shape(at)[-1]
+    if joint != len(shape) - 1 or not flow.is_constant(parts[0]):
+        raise Frozen(f"`{at}` is computed")
+    first = flow.constant(parts[0])
+    if flow.size != 1 or first.shape[-1] != 1 or first.any() or flow.places.get(data) != 0:
+        raise Frozen("it takes some of the batch")
+    if flow.places[at] != 0 or not isinstance(count, int):
+        raise Frozen("its operands hold the batch along different axes")
+    rest = flow.add(f"{at}_coordinates", np.arange(1, count))
+    _gather_of_each(flow, node, data, flow.op("Gather", [at, rest], axis=len(shape) - 1))
+
+
+def gathered_own(flow: Flow, node: onnx.NodeProto, along: int) -> None:
+    """Gather of each item's own places: the row behind a text's last word, say.
+
+    Args:
+        flow: The graph.
+        node: The Gather.
+        along: Its axis: that of the batch, which holds the rows of all items, or the next.
+    """
+    data, at = node.input
+    if flow.size != 1 or flow.places.get(data) != 0 or flow.places[at] != 0 or along > 1:
+        raise Frozen("its operands hold the batch along different axes")
+    shape = flow.shape(data)
+    if along == 0:
+        sizes = [size for size in shape if isinstance(size, int)]
+        if len(sizes) < len(shape):
+            raise Frozen(f"the sizes of `{data}` are not known")
+        rows = flow.add(f"{data}_rows", np.array([-1, *sizes], np.int64))
+        data = flow.op("Reshape", [data, rows])
+    rank = len(flow.shape(at))
+    # in the file the places' axis of the batch is one beside that of the data
+    _gather_of_each(flow, node, data, flow.unsqueezed(at, [1, rank + 1] if along else [rank]))
+
+
+def _gather_of_each(flow: Flow, node: onnx.NodeProto, data: str, places: str) -> None:
+    """Write a node as the GatherND that takes of each item what its coordinates say.
+
+    Raises:
+        Frozen: The opset has none that knows of items.
+    """
+    if flow.opset < 12:
+        raise Frozen(
+            "it takes of each item by its own places, which GatherND does from opset 12 on"
+        )
+    output = node.output[0]
+    node.CopyFrom(helper.make_node("GatherND", [data, places], [output], node.name, batch_dims=1))
+    flow.places[output] = 0
 
 
 def attended(flow: Flow, node: onnx.NodeProto) -> None:
