@@ -54,6 +54,12 @@ FREED = {
         => (float[1,2] y) <int64[1,2,1] z = {0, 0}, int64[1] last = {-1}> {
         k = Unsqueeze (i, last) l = Unsqueeze (j, last)
         c = Concat <axis = -1> (z, k, l) y = GatherND (x, c) }""",
+    "a slope of each head, by the places of each item": """(float[1,4] m, float[1,2,3,4] x)
+        => (float[1,2,3,4] y) <float[2,1] q, int64[3] s = {2, 1, 4}, int64[3] r = {2, 3, 4},
+         int64[4] o = {1, 2, 3, 4}> { a = Mul (q, m) b = Reshape (a, s) w = Reshape (x, r)
+        c = Add (w, b) y = Reshape (c, o) }""",
+    "one head of keys for all": """(float[1,2,3,4] q, float[1,1,4,3] k) => (float[1,2,3,3] y)
+        { t = Transpose <perm = [1, 0, 2, 3]> (k) y = MatMul (q, t) }""",
     "a layer that adds rows of each": """(float[1,3] x, float[1,2] c) => (float[1,2] y)
         <float[3,2] w> { y = Gemm (x, w, c) }""",
     "sizes of other axes": """(float[1,k,2] x) => (float[1,k,2] y) <float[1,1] c> {
@@ -86,8 +92,12 @@ REFUSED = {
     "(float[1,4] x) => (float[4,4] y) <float[4,1] m> { y = Mul (m, x) }": (
         "`m` has 4 along the batch, along which the one item of `x` is repeated"
     ),
-    "(float[1,4] m, float[3] x) => (float[1,3,4] y) <float[3,1] q, int64[3] p = {1, 3, 4}> { "
-    "a = Mul (q, m) y = Reshape (a, p) }": "the batch is an axis more, in front of those of `a`",
+    "(float[1,4] m, float[3] x) => (float[3,4] y) <float[3,1] q> { "
+    "a = Mul (q, m) y = Softmax (a) }": "the batch is an axis more, in front of those of `a`",
+    "(float[1,4] m, float[3] x) => (float[3,4,1] y) <float[3,1] q, int64[3] p = {0, 0, 1}> { "
+    "a = Mul (q, m) y = Reshape (a, p) }": "it copies sizes, and the batch is an axis more",
+    "(float[1,2,3] x, float[1,3] z) => (float[1,2,3] y) { t = Transpose (z) "
+    "y = MatMul (x, t) }": "its operands hold the batch along different axes",
     "(float[1,4] x) => (float[2] y) <int64[2] i = {0, 3}> { f = Flatten <axis = 2> (x) "
     "g = Gather <axis = 0> (f, i) y = Squeeze (g) }": "it takes some of the batch",
     "(float[1,4,3] x, int64[1,1] i) => (float[1,3] y) { c = Concat <axis = -1> (i, i) "

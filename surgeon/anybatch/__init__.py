@@ -15,7 +15,7 @@ from typing import Any
 import onnx
 
 from surgeon.anybatch import moving
-from surgeon.anybatch.carriers import CARRIERS, KEEP_RANK, ROW_BY_ROW
+from surgeon.anybatch.carriers import CARRIERS, OF_ANY_RANK, ROW_BY_ROW
 from surgeon.anybatch.flow import Flow
 from surgeon.anybatch.freed import STEP, Freed, refusal
 from surgeon.anybatch.items import COUNTS, check_items
@@ -198,7 +198,7 @@ def _carry(flow: Flow, node: onnx.NodeProto) -> None:
         return
     if carrier is None:
         raise Frozen("of this operator that is not known")
-    if carrier not in KEEP_RANK and (grown := flow.grown.intersection(held)):
+    if carrier not in OF_ANY_RANK and (grown := flow.grown.intersection(held)):
         raise Frozen(f"the batch is an axis more, in front of those of `{min(grown)}`")
     made = onnx.NodeProto()
     made.CopyFrom(node)

@@ -11,6 +11,8 @@ from surgeon import dims
 from surgeon.anybatch.flow import Flow
 from surgeon.frozen import Frozen
 
+_MATRIX = 2  # axes of one
+
 
 def aligned(flow: Flow, node: onnx.NodeProto) -> None:
     """Have what holds the batch in front of all that lies beside others' items.
@@ -46,6 +48,22 @@ def aligned(flow: Flow, node: onnx.NodeProto) -> None:
             like = _rows_of(flow, name, back, held)
             made = _split(flow, name, back, like) if like else _moved(flow, name, back)
             node.input[place] = made
+
+
+def stacked(flow: Flow, node: onnx.NodeProto) -> None:
+    """Have the matrices of each item, of two stacks, along the same axis of the stacks.
+
+    Raises:
+        Frozen: There is no such axis.
+    """
+    backs = [_back(flow, name) for name in node.input]
+    if min(backs) <= _MATRIX:
+        return  # rows or columns: the product says of which it is none
+    for place, name in enumerate(node.input):
+        if backs[place] < max(backs):
+            if not _may_move(flow, name, max(backs)):
+                raise Frozen("its operands hold the batch along different axes")
+            node.input[place] = _moved(flow, name, max(backs))
 
 
 def _back(flow: Flow, name: str) -> int:

@@ -155,6 +155,8 @@ def gathered(flow: Flow, node: onnx.NodeProto) -> None:
 
 def multiplied(flow: Flow, node: onnx.NodeProto) -> None:
     """MatMul: the batch is among the matrices, or the rows of one times a shared one."""
+    if all(name in flow.places for name in node.input):
+        aligning.stacked(flow, node)
     left, right = node.input[:2]
     ranks = [len(flow.shape(left)), len(flow.shape(right))]
     if min(ranks) < 2:
@@ -273,7 +275,7 @@ ROW_BY_ROW = frozenset(
     "ReduceMin".split()
 )
 
-KEEP_RANK = (alike, broadcast)  # or give what is of the higher one
+OF_ANY_RANK = (alike, broadcast, moving.reshaped)
 CARRIERS: Mapping[str, Carrier] = _table(
     (
         alike,

@@ -89,6 +89,8 @@ def reshaped(flow: Flow, node: onnx.NodeProto) -> None:
     target = [*flow.vector(node.input[1])]
     if 0 in target and attribute(node, "allowzero", 0):
         raise Frozen("it is empty")
+    if 0 in target and node.input[0] in flow.grown:
+        raise Frozen("it copies sizes, and the batch is an axis more in front of them")
     front = dims.product(shape[:axis]) * flow.leads.get(node.input[0], 1)
     options = list(_options(after, front, flow.size))
     if not options:
