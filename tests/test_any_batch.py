@@ -337,6 +337,21 @@ def test_it_wants_to_be_allowed(tmp_path) -> None:
     assert result.model.to_proto().graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
 
 
+def test_a_length_that_is_called_by_a_formula_of_another_follows_it() -> None:
+    proto = model("""(float[1,past,2] x, float[1,total] m) => (float[1,total,2] y)
+        <float[1,1,2] c> { a = Concat <axis = 1> (x, c) one = Constant <value = int64[1] {-1}> ()
+        u = Unsqueeze (m, one) y = Mul (a, u) }""")
+    for value in (proto.graph.input[1], *proto.graph.output):
+        value.type.tensor_type.shape.dim[1].dim_param = "past + 1"
+    result = surgeon.apply(with_weights(proto), "any-batch", strict=True)
+    assert surgeon.verify(proto, result.model.to_proto()).status == "equivalent"
+    dims = [
+        [d.dim_param for d in i.type.tensor_type.shape.dim]
+        for i in result.model.to_proto().graph.input
+    ]
+    assert dims[1] == ["batch", "past + 1"]
+
+
 def test_what_the_file_claims_of_shapes_is_not_believed() -> None:
     proto = model("""(float[1,6] x) => (float[1,6] y) <int64[2] s = {1, 6}> {
         r = Relu (x) y = Reshape (r, s) }""")

@@ -17,6 +17,7 @@ from surgeon.runtime import Runner
 from surgeon.verify.compare import compare_arrays
 from surgeon.verify.inputs import draw, required_inputs
 from surgeon.verify.limits import bounds
+from surgeon.verify.sizes import dynamic_dims
 
 _MEND = "Report it with the model."
 COUNTS = (1, 2, 3)  # groups of as many items as the file is for
@@ -71,7 +72,7 @@ def _drawn(
 ) -> Iterator[dict[str, Any]]:
     inputs = required_inputs(freed.model)
     allowed = bounds(before, inputs)
-    others = {dim for each in inputs for dim in each.dims if isinstance(dim, str)} - {freed.name}
+    others = dynamic_dims(inputs).keys() - {freed.name}
     for size in _SIZES if others else _SIZES[:1]:
         sizes = dict.fromkeys(others, size) | {freed.name: count * freed.size}
         yield draw(inputs, sizes, seed, allowed=allowed)

@@ -15,6 +15,7 @@ from surgeon.isolation import open_session
 from surgeon.verify.compare import compare_arrays
 from surgeon.verify.inputs import draw, required_inputs
 from surgeon.verify.limits import bounds
+from surgeon.verify.sizes import dynamic_dims
 
 _MEND = "Report it with the model."
 _OTHER = 2  # what dims have that are dynamic anyway
@@ -32,8 +33,8 @@ def check_sizes(before: onnx.ModelProto, freed: Freed, folder: Path | None) -> l
     one, many = open_session(before, folder=folder), open_session(freed.model, folder=folder)
     inputs = required_inputs(freed.model)
     allowed = bounds(before, inputs)
-    others = {dim for each in inputs for dim in each.dims if isinstance(dim, str)}
     names = {size.name for size in freed.sizes}
+    others = dynamic_dims(inputs, names).keys()
     tried: list[str] = []
     for seed, counts in enumerate([tuple(s.number for s in freed.sizes), *_others(freed.sizes)]):
         told = dict.fromkeys(others - names, _OTHER)
