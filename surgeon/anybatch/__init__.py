@@ -39,8 +39,9 @@ COMPARED = (
     "the original gives of each"
 )
 _MEND = (
-    "`clean` in front may take it away (surgeon apply clean any-batch IN OUT); else export it with "
-    "a dynamic batch, or cut the model in front of it: surgeon extract IN OUT --to VALUE."
+    "`clean` in front may take that away, or may have brought it (surgeon apply clean any-batch IN "
+    "OUT, or any-batch clean); else export it with a dynamic batch, or cut the model in front of "
+    "it: surgeon extract IN OUT --to VALUE."
 )
 _MOST_TRIED = 200
 
