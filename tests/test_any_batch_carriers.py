@@ -41,6 +41,8 @@ FREED = {
     "rows of all items beside items of any length": """(float[1,k,2] x) => (float[1,k,2] y)
         <float[2,2] w, int64[2] s = {-1, 2}> { r = Reshape (x, s) p = MatMul (r, w)
         y = Add (p, x) }""",
+    "rows of all items beside rows elsewhere": """(float[1,2] x, float[1,2,1,1] z)
+        => (float[1,2,2,1] y) <int64[2] s = {2, 1}> { r = Reshape (x, s) y = Mul (r, z) }""",
     "places of each item, of all in a row": """(float[1,4] x) => (float[1,1,2,1] y)
         <int64[1,1,2] i = {3, -3}> { f = Flatten <axis = 2> (x) y = Gather <axis = 0> (f, i) }""",
     "places of each item behind one another": """(float[1,4] x) => (float[2,1,3] y)
@@ -107,6 +109,8 @@ REFUSED = {
     "(float[1,2,4] x, int64[1] i) => (float[1,2,1] y) { y = Gather <axis = 2> (x, i) }": (
         "its operands hold the batch along different axes"
     ),
+    "(float[1,4,3] x, int64[1,2] i) => (float[1,2,3] y) <int64[1] s = {2}> { r = Reshape (i, s) "
+    "y = Gather <axis = 1> (x, r) }": "its operands hold the batch along different axes",
     "(float[3,1] x, float[1,2] c) => (float[1,2] y) <float[3,2] w> { "
     "y = Gemm <transA = 1> (x, w, c) }": "it sums over the batch",
     "(float[1,k] x) => (int64[2] s) { s = Shape (x) }": "the batch's among them",

@@ -35,7 +35,7 @@ def aligned(flow: Flow, node: onnx.NodeProto) -> None:
     options = [
         back
         for back in range(behind, rank + (1 if flow.is_given(node.output[0]) else 2))
-        if all(_may_move(flow, name, back) or _rows_of(flow, name, back, held) for name in held)
+        if all(_may_move(flow, name, back) or _may_split(flow, name, back, held) for name in held)
         and all(len(shape) < back or shape[-back] == 1 for shape in shared)
     ]
     if not options:
@@ -45,9 +45,8 @@ def aligned(flow: Flow, node: onnx.NodeProto) -> None:
     back = flow.choose(options)
     for place, name in enumerate(node.input):
         if name in held and _back(flow, name) != back:
-            like = _rows_of(flow, name, back, held)
-            made = _split(flow, name, back, like) if like else _moved(flow, name, back)
-            node.input[place] = made
+            made = name if _may_move(flow, name, back) else _split(flow, name, held)
+            node.input[place] = made if _back(flow, made) == back else _moved(flow, made, back)
 
 
 def stacked(flow: Flow, node: onnx.NodeProto) -> None:
@@ -105,34 +104,39 @@ def _moved(flow: Flow, name: str, back: int) -> str:
     return flow.note(flow.unsqueezed(name, axes), shape, 0)
 
 
-def _rows_of(flow: Flow, name: str, back: int, held: Sequence[str]) -> str | None:
-    """What has the rows of each item that another holds behind one another; None of others."""
+def _may_split(flow: Flow, name: str, back: int, held: Sequence[str]) -> bool:
+    """Whether rows of all items, one behind another, may be rows of items, of three axes."""
     shape, own = flow.shape(name), _back(flow, name)
-    if own == back or own != len(shape) or name in flow.leads:
-        return None
-    for other in held:
-        beside, place = flow.shape(other), flow.places[other]
-        if len(beside) - place == back and other not in flow.leads:
-            rows = beside[place : place + back - own + 1]
-            if dims.product(rows) == shape[0]:
-                return other
+    rows = dims.exact_quotient(shape[-own], flow.size)
+    if own != len(shape) or name in flow.leads or rows is None:
+        return False
+    known = isinstance(rows, int) or _like(flow, own, rows, held) is not None
+    return known and back > own and (back == own + 1 or flow.size == 1)
+
+
+def _like(flow: Flow, back: int, rows: dims.Dim, held: Sequence[str]) -> str | None:
+    """What has as many rows there, beside the batch."""
+    for name in held:
+        if _back(flow, name) > back and flow.shape(name)[-back] == rows:
+            return name
     return None
 
 
-def _split(flow: Flow, name: str, back: int, like: str) -> str:
-    """The value with the rows of each item apart, as another has them."""
-    shape, place = flow.shape(name), flow.places[like]
-    axes = range(place + 1, place + 1 + back - len(shape))
-    rows = [flow.shape(like)[axis] for axis in axes]
-    sizes = [-1, *rows, *shape[1:]]
+def _split(flow: Flow, name: str, held: Sequence[str]) -> str:
+    """The value with the rows of each item apart."""
+    shape = flow.shape(name)
+    rows = dims.exact_quotient(shape[0], flow.size)
+    assert rows is not None, "it was asked for"
+    sizes = [-1, rows, *shape[1:]]
     if all(isinstance(size, int) for size in sizes):
         target = flow.add(f"{name}_shape", np.array(sizes, np.int64))
     else:
+        like = _like(flow, len(shape), rows, held) or name
+        at = len(flow.shape(like)) - len(shape)
         first = flow.add(f"{name}_items", np.array([-1], np.int64))
         rest = _told(flow, name, range(1, len(shape)), shape[1:])
-        target = flow.op("Concat", [first, *_told(flow, like, axes, rows), *rest], axis=0)
-    made = flow.op("Reshape", [name, target])
-    return flow.note(made, [flow.shape(like)[place], *rows, *shape[1:]], 0)
+        target = flow.op("Concat", [first, *_told(flow, like, [at], [rows]), *rest], axis=0)
+    return flow.note(flow.op("Reshape", [name, target]), [flow.size, rows, *shape[1:]], 0)
 
 
 def _told(flow: Flow, name: str, axes: Sequence[int], sizes: Sequence[dims.Dim]) -> Iterator[str]:

@@ -119,9 +119,9 @@ def _by_own_places(flow: Flow, node: onnx.NodeProto) -> None:
     if joint != len(shape) - 1 or not flow.is_constant(parts[0]):
         raise Frozen(f"`{at}` is computed")
     first = flow.constant(parts[0])
-    if flow.size != 1 or first.shape[-1] != 1 or first.any() or flow.places.get(data) != 0:
+    if first.shape[-1] != 1 or first.any() or not _of_items(flow, data):
         raise Frozen("it takes some of the batch")
-    if flow.places[at] != 0 or not isinstance(count, int):
+    if not _of_items(flow, at) or not isinstance(count, int):
         raise Frozen("its operands hold the batch along different axes")
     rest = flow.add(f"{at}_coordinates", np.arange(1, count))
     _gather_of_each(flow, node, data, flow.op("Gather", [at, rest], axis=len(shape) - 1))
@@ -136,18 +136,24 @@ def gathered_own(flow: Flow, node: onnx.NodeProto, along: int) -> None:
         along: Its axis: that of the batch, which holds the rows of all items, or the next.
     """
     data, at = node.input
-    if flow.size != 1 or flow.places.get(data) != 0 or flow.places[at] != 0 or along > 1:
+    rows = along == 0 and flow.size == 1 and flow.places.get(data) == 0
+    if not _of_items(flow, at) or not (rows or (along == 1 and _of_items(flow, data))):
         raise Frozen("its operands hold the batch along different axes")
     shape = flow.shape(data)
-    if along == 0:
+    if rows:
         sizes = [size for size in shape if isinstance(size, int)]
         if len(sizes) < len(shape):
             raise Frozen(f"the sizes of `{data}` are not known")
-        rows = flow.add(f"{data}_rows", np.array([-1, *sizes], np.int64))
-        data = flow.op("Reshape", [data, rows])
+        apart = flow.add(f"{data}_rows", np.array([-1, *sizes], np.int64))
+        data = flow.op("Reshape", [data, apart])
     rank = len(flow.shape(at))
     # in the file the places' axis of the batch is one beside that of the data
     _gather_of_each(flow, node, data, flow.unsqueezed(at, [1, rank + 1] if along else [rank]))
+
+
+def _of_items(flow: Flow, name: str) -> bool:
+    """Whether the first axis is the batch, and the file's is one."""
+    return flow.size == 1 and flow.places.get(name) == 0 and flow.shape(name)[0] == 1
 
 
 def _gather_of_each(flow: Flow, node: onnx.NodeProto, data: str, places: str) -> None:
