@@ -21,6 +21,7 @@ _HELD: Mapping[str, str] = {
         "batch_norm_into_rows batch_norm_into_stacked shift_before_linear "
         "statistics_of_channels"
     ),
+    "batch_statistics": "norm_by_batch",
     "batches": "parted_batch",
     "borders": "edges_as_pad pad_behind_transpose pad_between",
     "bounded_twice": "constants_of_greatest",
