@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 from aten_call import assert_same, check, lowered, model_of
 from aten_operands import X, integers
@@ -107,6 +109,22 @@ def test_truth_before_torch_1_2_is_bytes() -> None:
     assert verdict.status == "equivalent"
     model.producer_version = "1.2"
     assert Reference(model).run(feeds)["y0"].dtype == np.bool_
+
+
+def test_truths_between_nodes_before_torch_1_2_are_bytes_too() -> None:
+    """~x of such bytes turns their bits round."""
+    text = """<ir_version: 4, opset_import: ["": 9, "org.pytorch.aten": 0]>
+      g (int64[2,7] x) => (int64[2,7] y, uint8[2,7] z)
+        <int64 one = {1}, int64 kind = {4}, int64 no = {0}> {
+        m = org.pytorch.aten.ATen <operator = "ne"> (x, one)
+        y = org.pytorch.aten.ATen <operator = "to"> (m, kind, no, no)
+        z = org.pytorch.aten.ATen <operator = "bitwise_not"> (m)
+      }"""
+    model = onnx.parser.parse_model(text)
+    model.producer_name, model.producer_version = "pytorch", "1.1"
+    verdict = surgeon.apply(model, "aten").report.verdict
+    assert verdict is not None
+    assert verdict.status == "equivalent"
 
 
 @pytest.mark.parametrize(("version", "axis"), [("1.3", 1), ("1.9", 1), ("1.10", 2), ("2.1", 2)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from surgeon import opsets
 from surgeon.builders.aten_math.work import BOOL, INT64
 from surgeon.builders.aten_shape.lists import MOST_PARTS, as_many
 from surgeon.builders.bench import Bench
+from surgeon.facts.fact import Array
 from surgeon.facts.kinds import FLOATS
 from surgeon.match import Match, attribute_of, producer_of
 from surgeon.rewrite import Draft, Refused
@@ -80,7 +82,7 @@ def squeeze_of_ones(draft: Draft, match: Match) -> gs.Tensor:
     kept = [axis for axis in named if not isinstance(shape[axis], int) or shape[axis] == 1]
     if len(kept) == len(named):
         raise Refused("none of its axes is known to be longer than 1")
-    if _mask_of(match.root) is not None:
+    if _mask_of(match.root) is not None or _places_of(draft, match.root) is not None:
         raise Refused("it takes a mask of several axes for one of a single axis")
     return draft.op("Squeeze", x, draft.constant(kept, "axes")) if kept else x
 
@@ -316,7 +318,11 @@ def gather_of_places(draft: Draft, match: Match) -> gs.Tensor:
     node = producer_of(places)
     while node is not None and node.op in ("Cast", "Identity"):
         node = producer_of(node.inputs[0])
-    mask = None if node is None or node.op != "Squeeze" else _mask_of(node)
+    squeezed = node if node is not None and node.op == "Squeeze" else None
+    if squeezed is not None and _places_of(draft, squeezed) is not None:
+        axis = int(attribute_of(match.root, "axis") or 0)
+        return _at_places(c, x, squeezed.inputs[0], axis)
+    mask = None if squeezed is None else _mask_of(squeezed)
     if mask is None:
         raise Refused("its indices are no squeezed places of a mask")
     if c.rank(mask) < 2:
@@ -335,6 +341,36 @@ def _mask_of(squeeze: gs.Node) -> gs.Tensor | None:
         found.inputs[0] if by_row and found is not None and found.op == "NonZero" else None
     )
     return mask
+
+
+def _places_of(draft: Draft, squeeze: gs.Node) -> Array | None:
+    """The places of a constant mask of several axes, one a row, of which a Squeeze drops an axis.
+
+    What made them is folded. Below opset 11 no exporter but PyTorch's squeezes such a list, and of
+    masks alone.
+    """
+    places = draft.facts.array(squeeze.inputs[0])
+    if draft.facts.opset >= 11 or places is None or places.dtype != np.int64 or places.ndim != 2:
+        return None
+    axes = draft.facts.array(squeeze.inputs[1]) if len(squeeze.inputs) > 1 else None
+    dropped = None if axes is None else axes.reshape(-1).tolist()
+    return places if dropped in ([1], [-1]) and places.shape[1] > 1 else None
+
+
+def _at_places(c: Bench, x: gs.Tensor, listed: gs.Tensor, axis: int) -> gs.Tensor:
+    """The elements at places of as many axes from `axis` on, which become one."""
+    places = c.facts.array(listed)
+    depth, sizes = 0 if places is None else places.shape[1], c.sizes(x)
+    axis += len(sizes) if axis < 0 else 0
+    along = [size for size in sizes[axis : axis + depth] if isinstance(size, int)]
+    if places is None or len(along) < depth or ((places < 0) | (places >= along)).any():
+        raise Refused("the sizes of what it reads are not known to be those of a mask")
+    lines = c.reshape(x, [*sizes[:axis], math.prod(along), *sizes[axis + depth :]])
+    steps = [math.prod(along[i + 1 :]) for i in range(depth)]
+    index = c.op("Mul", listed, c.ints(steps, "steps"))
+    index = c.op("ReduceSum", index, c.ints([1], "axes"), keepdims=0)
+    made: gs.Tensor = c.op("Gather", lines, index, axis=axis)
+    return made
 
 
 def _under_mask(c: Bench, x: gs.Tensor, mask: gs.Tensor, axis: int) -> gs.Tensor:

@@ -21,6 +21,7 @@ _HELD: Mapping[str, str] = {
         "batch_norm_into_rows batch_norm_into_stacked shift_before_linear "
         "statistics_of_channels"
     ),
+    "batch_statistics": "norm_by_batch",
     "batches": "parted_batch",
     "borders": "edges_as_pad pad_behind_transpose pad_between",
     "bounded_twice": "constants_of_greatest",
@@ -56,6 +57,7 @@ _HELD: Mapping[str, str] = {
     ),
     "factors": "factor_before factor_behind factor_of_both negative_behind",
     "fills": "filled_as_cast",
+    "flattened": "places_in_their_axes",
     "forked": "factor_before_all factor_of_forked",
     "gathered": "product_of_few_axes products_along_one_axis steps_as_gather windows_at_once",
     "grids": "axes_before_expand fill_as_view stack_in_rows",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import onnx_graphsurgeon as gs
 
 from surgeon.builders.aten_math import (
     activations,
@@ -41,6 +42,7 @@ from surgeon.builders.aten_math.work import BOOL, UINT8, Work
 from surgeon.dialect import WRITTEN
 from surgeon.match import Match
 from surgeon.rewrite import Draft
+from surgeon.standard import STANDARD
 
 FUNCTIONS: Mapping[str, Callable[[Work], Any]] = {
     **activations.FUNCTIONS,
@@ -83,9 +85,18 @@ def aten_math(draft: Draft, match: Match) -> Any:
         return made
     if WRITTEN in match.root.attrs:
         made = work.cast(made, work.dtype(work.args.tensor("self")))
-    if work.facts.of(made).dtype == BOOL and match.root.outputs[0].dtype == np.uint8:
-        return work.cast(made, UINT8)  # torch 1.1 had no booleans, and the model promises bytes
+    if work.facts.of(made).dtype == BOOL and _gives_bytes(work, match.root):
+        return work.cast(made, UINT8)
     return made
+
+
+def _gives_bytes(work: Work, node: gs.Node) -> bool:
+    """Whether truths are bytes: torch 1.1 had no booleans, which ONNX's own nodes take alone."""
+    value = node.outputs[0]
+    if value.dtype == np.uint8:  # as the model promises
+        return True
+    before = work.facts.model.is_before(1, 2)
+    return before and all((reader.domain or "") not in STANDARD for reader in value.outputs)
 
 
 TABLE: Mapping[str, Callable[..., Any]] = {

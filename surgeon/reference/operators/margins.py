@@ -59,11 +59,12 @@ def hinge_embedding_loss(self: Array, target: Array, margin: float, reduction: i
         lack = np.maximum(np.full_like(self, int(margin)) - self, 0)
         errors = np.where(unlike, 0, self) + np.where(like, 0, lack)
         return reduced(errors.astype(self.dtype), reduction, self.dtype if not reduction else _LONG)
-    x = wide(self)
-    near = np.where(like, x, 0.0)
-    far = np.where(unlike, np.clip(margin - x, 0, None), 0.0)
-    other = np.where(~like & ~unlike, x + np.clip(margin - x, 0, None), 0.0)
-    return reduced(near + far + other, reduction, self.dtype)
+    # PyTorch rounds each step, and x + (margin - x) is the margin: its error is all that x had
+    x = self if is_float(self) else wide(self)
+    lack = np.maximum(np.asarray(margin, x.dtype) - x, 0)
+    nothing = np.zeros_like(x)
+    errors = np.where(unlike, nothing, x) + np.where(like, nothing, lack)
+    return reduced(wide(errors), reduction, self.dtype)
 
 
 def soft_margin_loss(self: Array, target: Array, reduction: int) -> Array:
