@@ -290,8 +290,10 @@ def _gives_other(schema: Schema, node: gs.Node) -> bool:
     """Whether the count of a node's values is that of another overload.
 
     PyTorch writes every argument of a call: `max(x, dim)` has a third, and indices as well; of the
-    overloads of `gradient` one has three.
+    overloads of `gradient` one has three. Where the node names its overload, nothing is counted.
     """
+    if schema.overload and schema.overload == node.attrs.get("overload"):
+        return False
     if schema.name == "gradient" and len(node.inputs) == 3:
         return len(schema.parameters) != 3
     if schema.name not in ("max", "min") or len(node.inputs) != 2:

@@ -22,7 +22,7 @@ from surgeon.facts.fact import BOOL
 from surgeon.facts.kinds import FLOATS
 from surgeon.model import Model
 from surgeon.objects import make_variable
-from surgeon.schemas import ends_with_out, overloads
+from surgeon.schemas import Parameter, Schema, ends_with_out, overloads
 from surgeon.schemas.aliases import out_of_place, plain_name
 from surgeon.spelling import (
     ATEN_DOMAINS,
@@ -54,7 +54,8 @@ _MAKING_ROOM = frozenset(
     ones ones_like zeros zeros_like""".split()
 )
 _UNPACKED = "_outputs"  # how many elements of its list the node gives out, each by itself
-_DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64, "number": np.float64}
+_DTYPES = {"int": np.int64, "bool": np.bool_, "float": np.float64}
+_NUMBERS = frozenset((*_DTYPES, "number"))
 
 
 def wants_listed(model: Model) -> bool:
@@ -139,9 +140,10 @@ def _to_aten(
     rest = {k: v for k, v in node.attrs.items() if k != OVERLOAD}
     unpacked = {_UNPACKED: rest.pop(_UNPACKED)} if _UNPACKED in rest else {}
     node.op, node.domain = operator, ATEN
-    inputs = _positional(node, operator, rest) if rest else None
-    if inputs is not None:
-        node.inputs = inputs
+    found = _positional(node, operator, rest) if rest else None
+    if found is not None:
+        schema, node.inputs = found
+        overload = overload or schema.overload
         rest = {}
     out = not rest and _has_out(node, operator, overload, facts)
     same = out and facts.of(node.inputs[0]).dtype == facts.of(node.inputs[-1]).dtype
@@ -218,14 +220,15 @@ def _has_read(node: gs.Node, writer: gs.Node) -> bool:
     return anew and bool(node.__dict__.get(PASSED)) and node.home is writer.home
 
 
-def _positional(node: gs.Node, operator: str, attributes: dict[str, Any]) -> list[gs.Tensor] | None:
-    """The inputs with the attributes of the Caffe2-era spelling in their places.
+def _positional(
+    node: gs.Node, operator: str, attributes: dict[str, Any]
+) -> tuple[Schema, list[gs.Tensor]] | None:
+    """A schema and the inputs, the attributes of the Caffe2-era spelling in their places.
 
     None where no schema of the operator has them all.
     """
     for schema in overloads(operator):
-        names = {parameter.name for parameter in schema.parameters}
-        if not names.issuperset(attributes):
+        if not _names(schema, attributes):
             continue
         waiting = list(node.inputs)
         tensors = [p for p in schema.parameters if p.type == "Tensor"]
@@ -235,7 +238,7 @@ def _positional(node: gs.Node, operator: str, attributes: dict[str, Any]) -> lis
         inputs: list[gs.Tensor] = []
         for parameter in schema.parameters:
             if parameter.name in attributes:
-                array = np.asarray(attributes[parameter.name], _DTYPES.get(parameter.type))
+                array = _held(parameter, attributes[parameter.name])
                 inputs.append(gs.Constant(f"{node.outputs[0].name}/{parameter.name}", array))
             elif parameter.is_tensors:
                 needed_behind = sum(
@@ -252,5 +255,31 @@ def _positional(node: gs.Node, operator: str, attributes: dict[str, Any]) -> lis
         if not waiting:
             while inputs and inputs[-1].is_empty():
                 inputs.pop()
-            return inputs
+            return schema, inputs
     return None
+
+
+def _names(schema: Schema, attributes: dict[str, Any]) -> bool:
+    """Whether a schema has these attributes, by name and as texts or none, and needs no others."""
+    missing = set(attributes)
+    for parameter in schema.parameters:
+        if parameter.name in attributes:
+            missing.discard(parameter.name)
+            value = attributes[parameter.name]
+            members = value if isinstance(value, list | tuple) else [value]
+            if parameter.type in _NUMBERS and not all(isinstance(v, int | float) for v in members):
+                return False
+            if parameter.type == "str" and not all(isinstance(v, str) for v in members):
+                return False
+        elif parameter.required and not parameter.optional and parameter.type != "Tensor":
+            return False
+    return not missing
+
+
+def _held(parameter: Parameter, value: Any) -> np.ndarray[Any, Any]:
+    """An attribute as the value of an input; a number is whole where it is written as such."""
+    members = value if isinstance(value, list | tuple) else [value]
+    dtype = _DTYPES.get(parameter.type)
+    if parameter.type == "number":
+        dtype = np.int64 if all(isinstance(v, int) for v in members) else np.float64
+    return np.asarray(members if parameter.is_list else value, dtype)

@@ -126,6 +126,7 @@ for name in ("quantile", "nanquantile"):
 add("nanmedian", GAPS)
 add("nanmedian.dim", GAPS, 1, False)
 add("nanmedian.dim", GAPS, -1, True)
+add("mode", INTS)
 add("mode", INTS, -1, False)
 add("mode", INTS, 0, True)
 add("mode", np.round(X), 1, False, least=11)

@@ -163,3 +163,17 @@ def test_what_is_refused() -> None:
         Call("gru", [*double, True, 1, 0.0, False, False, False], outputs=2),
         "onnxruntime has no `GRU` of float64",
     )
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_weights_of_unknown_size_are_refused(kind: str) -> None:
+    params = [held.array for held in weights(kind, 4, 5, 1, 1, biased=True)]
+    x, state = normal(7, 3, 4), states(kind, 1, 3, 5, 5, zero=False)
+    outputs = 3 if kind == "lstm" else 2
+    rest = [True, 1, 0.0, False, False, False]
+    model = Call(kind, [x, state, params, *rest], outputs=outputs).model()
+    for given in list(model.graph.input)[-len(params) :]:
+        for index, dim in enumerate(given.type.tensor_type.shape.dim):
+            dim.dim_param = f"{given.name}_{index}"
+    with pytest.raises(surgeon.SurgeonError, match="the size of its hidden state is not known"):
+        surgeon.apply(model, "aten", verify=False)

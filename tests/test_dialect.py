@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
+import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 from truth import infer, model_of, parse
@@ -52,6 +54,45 @@ def test_aten_nodes(text: str, op: str, overload: str) -> None:
 def test_what_writes_into_its_input_says_so(named: str, op: str) -> None:
     node = normal(f'org.pytorch.aten.ATen <operator = "{named}"> (x, k)')
     assert (node.op, node.attrs) == (op, {"overload": "", dialect.WRITTEN: 1})
+
+
+# operator and attributes, the inputs' dtype, and what `numpy` makes of them
+BY_NAME = {
+    'operator = "fmod", other = 2': (np.int64, lambda x: np.fmod(x, 2)),
+    'operator = "add", other = 2.5': (np.int64, lambda x: (x + 2.5).astype(np.float32)),
+    'operator = "sum", dim = 1': (np.float32, lambda x: x.sum(1)),
+    'operator = "sum", dim = [1], keepdim = 1': (np.float32, lambda x: x.sum(1, keepdims=True)),
+    'operator = "max", dim = 1': (np.float32, lambda x: x.max(1)),
+    'operator = "max"': (np.float32, lambda x: x.max()),
+    'operator = "linalg_norm", ord = "fro"': (np.float32, lambda x: np.linalg.norm(x, "fro")),
+    'operator = "linalg_norm", ord = 1': (np.float32, lambda x: np.linalg.norm(x, 1)),
+    'operator = "linalg_pinv", hermitian = 1': (np.float32, np.linalg.pinv),
+    'operator = "norm", p = 1, dim = 1': (np.float32, lambda x: np.abs(x).sum(1)),
+    'operator = "layer_norm", normalized_shape = 3': (
+        np.float32,
+        lambda x: (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("said", BY_NAME)
+def test_attributes_say_which_overload_it_is(said: str) -> None:
+    dtype, wanted = BY_NAME[said]
+    kind = "int64" if dtype is np.int64 else "float"
+    model = parse(f"g ({kind}[3,3] x) => (y) {{ y = ATen <{said}> (x) }}", domains=ATEN)
+    result = surgeon.apply(model, "aten", require="equivalent")
+    x = np.array([[2, -3, 1], [-3, 5, 4], [1, 4, -7]], dtype)
+    proto = result.model.to_proto().SerializeToString()
+    made = ort.InferenceSession(proto, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    assert made.dtype == wanted(x).dtype
+    np.testing.assert_allclose(made, wanted(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("said", ['dim = "last"', 'dim = ["a", "b"]'])
+def test_a_text_is_no_number(said: str) -> None:
+    model = parse(f'g (float[3,3] x) => (y) {{ y = ATen <operator = "softmax", {said}> (x) }}')
+    with pytest.raises(LeftoverError, match="no signature with `dim`"):
+        surgeon.apply(model, "aten")
 
 
 def test_other_attributes_of_the_caffe2_era_stay() -> None:

@@ -10,7 +10,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon.facts.bodies import body_output
 from surgeon.facts.fact import Fact
-from surgeon.rewrite import Draft
+from surgeon.rewrite import Draft, Refused
 
 Step = Callable[[Draft, list[gs.Tensor], gs.Tensor], list[gs.Tensor]]
 RowStep = Callable[
@@ -59,6 +59,7 @@ def row_by_row(
         names: What the rows are, for their names.
 
     Raises:
+        Refused: The rank of what a turn gives is not known, and runtimes want it said.
         Unavailable: The model's opset has no Scan, or the step needs a newer one.
     """
     surgery, facts = draft.surgery, draft.facts
@@ -73,6 +74,8 @@ def row_by_row(
     body.nodes.extend(inner.nodes)
     body.outputs.extend(made)
     for tensor in made:
+        if facts.of(tensor).rank is None:
+            raise Refused("the rank of its result is not known")
         tensor.dtype = _kind(facts.of(tensor))
         tensor.shape = _ranked(facts.of(tensor))
         surgery.outputs[id(tensor)] = tensor

@@ -99,7 +99,7 @@ def decode(node: onnx.NodeProto) -> Call:
         operator += "_"  # exporters cut one underscore off `__and__`
     arguments = {k: v for k, v in attributes.items() if k not in _NOT_ARGUMENTS}
     values = len(node.input) + len(arguments), len(node.output)
-    if operator in ("max", "min") and values == (2, 1):
+    if operator in ("max", "min") and values == (2, 1) and "dim" not in arguments:
         overload = "other"  # over a dim there are a third argument and a second output
     if operator == "gradient" and values[0] == 3:
         overload = overload or "array"  # PyTorch writes every argument: the others have four

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import ml_dtypes  # noqa: F401 - teaches numpy bfloat16
@@ -163,16 +164,17 @@ class Work:
 
     def result_type(self, *operands: gs.Tensor) -> int:
         """PyTorch's dtype of an operation on all of them."""
-        found = {self._result_type(operands, unknown) for unknown in (False, True)}
+        ranks = [self.facts.of(x).rank for x in operands]
+        scalars = ((False, True) if rank is None else (rank == 0,) for rank in ranks)
+        found = {self._result_type(operands, each) for each in product(*scalars)}
         if len(found) > 1:
             raise Refused("the rank of an operand decides on the dtype, and is not known")
         return found.pop()
 
-    def _result_type(self, operands: Sequence[gs.Tensor], unknown_is_scalar: bool) -> int:
+    def _result_type(self, operands: Sequence[gs.Tensor], scalars: Sequence[bool]) -> int:
         dims = zeros = wrapped = 0
-        for x in operands:
-            dtype, rank = self.dtype(x), self.facts.of(x).rank
-            scalar = rank == 0 or (rank is None and unknown_is_scalar)
+        for x, scalar in zip(operands, scalars, strict=True):
+            dtype = self.dtype(x)
             if not scalar:
                 dims = promote(dims, dtype)
             elif self.is_number(x):

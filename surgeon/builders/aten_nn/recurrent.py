@@ -27,6 +27,7 @@ _KINDS: Mapping[str, tuple[str, str | None, tuple[int, ...]]] = {
     "rnn_tanh": ("RNN", "Tanh", (0,)),
     "rnn_relu": ("RNN", "Relu", (0,)),
 }
+_UNKNOWN_SIZE = "the size of its hidden state is not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class _Stack:
             return None
         shape = self.draft.facts.of(again).shape
         if shape is None or not isinstance(shape[0], int):
-            raise Refused("the size of its hidden state is not known")
+            raise Refused(_UNKNOWN_SIZE)
         rows: parts.Array = np.arange(shape[0]).reshape(len(self.order), -1)
         return rows[list(self.order)].reshape(-1)
 
@@ -165,7 +166,8 @@ class _Stack:
         if self.activation:
             extra["activations"] = [self.activation] * self.directions
         shape = draft.facts.of(again).shape
-        assert shape is not None
+        if shape is None or not isinstance(shape[2], int):
+            raise Refused(_UNKNOWN_SIZE)
         y, *last = draft.op(
             self.operator,
             *(x, into, again, self._stacked(biases) if biases else None, lengths, *first),

@@ -23,7 +23,7 @@ _INTEGERS = (TYPE.INT32, TYPE.INT64)
 def _in_rows(c: Call) -> tuple[gs.Tensor, int | None]:
     """The input with the axis of the order last, and which it was; None for all of them."""
     x = c.tensor()
-    if not c.args.schema.takes("dim") or not c.has("dim"):
+    if not c.args.schema.takes("dim") or c.value("dim") is None:
         return c.flat(x), None
     rank = c.rank(x)
     axis = c.axis(c.integer("dim"), rank)
