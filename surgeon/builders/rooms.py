@@ -157,7 +157,9 @@ _HELD: Mapping[str, str] = {
     "shape_parts": "part_of_shape sizes_as_numbers",
     "shifts": "shift_rounded_down",
     "shuffled": "shuffled_behind_conv shuffled_first",
-    "siblings": "merge_gemms merge_products parts_as_slices slices_as_split split_with_sizes",
+    "siblings": (
+        "merge_gemms merge_products parts_as_slices parts_of_part slices_as_split split_with_sizes"
+    ),
     "quark": (
         "quark_block_floats quark_dequantize quark_few_bits quark_instance_norm quark_quantize "
         "quark_refused"
