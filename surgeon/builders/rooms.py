@@ -52,7 +52,7 @@ _HELD: Mapping[str, str] = {
     ),
     "elements": (
         "elements_as_gather eye_as_equal lines_as_gather ordered_integers place_of_extreme "
-        "reversed_as_gather unique_as_runs"
+        "reversed_as_gather reversed_as_slice unique_as_runs"
     ),
     "factors": "factor_before factor_behind factor_of_both negative_behind",
     "fills": "filled_as_cast",
