@@ -13,7 +13,7 @@ from surgeon.builders import parts
 from surgeon.builders.aten_shape.order import topk
 from surgeon.builders.bench import LARGEST, TYPE, Bench, Size, same_length
 from surgeon.facts.kinds import FLOATS
-from surgeon.match import Match, attribute_of
+from surgeon.match import Match, attribute_of, is_one_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _FIRST_EQUAL_OF_FLOATS = 11
@@ -88,6 +88,23 @@ def reversed_as_gather(draft: Draft, match: Match) -> gs.Tensor:
     turned = turned if time == 0 else turned.T
     places = turned.reshape(*turned.shape, *[1] * (c.rank(x) - 2))
     return _by_places(c, x, c.ints_of(places, "places"), time, c.sizes(x))
+
+
+def reversed_as_slice(draft: Draft, match: Match) -> gs.Tensor:
+    """ReverseSequence of sequences that are turned as a whole as a Slice backward."""
+    c, node = Bench(draft), match.root
+    x, lengths = node.inputs
+    time = int(attribute_of(node, "time_axis"))
+    shape = draft.facts.of(x).shape
+    spread = producer_of(lengths)
+    given = draft.facts.of(
+        spread.inputs[0] if spread is not None and is_one_of(spread, {"Expand"}) else lengths
+    ).value
+    if given is None or shape is None:
+        raise Refused("how much of a sequence is turned is computed at run time")
+    if not all(dims.equal(each, shape[time]) is True for each in given.reshape(-1).tolist()):
+        raise Refused("what is turned of a sequence is not provably all of it")
+    return c.slice(x, time, -1, -LARGEST, -1)  # as PyTorch writes a flip
 
 
 def _by_places(

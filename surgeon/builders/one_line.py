@@ -1,7 +1,8 @@
 """Windows over one line of places, which TensorFlow puts into a plane of one row first.
 
 Its Conv1D is Unsqueeze, Transpose to channels first, Conv with a kernel of 1 along the new axis,
-and Squeeze. The operators of ONNX take the line itself; the Transposes that are left meet others.
+and Squeeze; between two of them converters leave the Transposes out. The operators of ONNX take the
+line itself; the Transposes that are left meet others.
 PyTorch pools channels, for its local response normalisation, as the first of three axes.
 """
 
@@ -21,11 +22,15 @@ from surgeon.match import Match, is_one_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _POOLS = frozenset({"MaxPool", "AveragePool"})
-_MOST = 8  # operators between the views
+_BETWEEN = frozenset(
+    "Add BatchNormalization Clip Elu Gelu HardSigmoid HardSwish LeakyRelu Mish Mul PRelu Pad Relu "
+    "Selu Sigmoid Softplus Sub Tanh".split()
+)
+_MOST = 8  # operators between the views, and between two of them
 
 
 def windows_of_line(draft: Draft, match: Match) -> gs.Tensor:
-    """Squeeze of Convs and pools of a Transpose of an Unsqueeze, all of one more axis."""
+    """Squeeze of Convs and pools of an Unsqueeze or its Transpose, all of one more axis."""
     root = match.root
     chain: list[gs.Node] = []
     value: gs.Tensor = root.inputs[0]
@@ -39,10 +44,12 @@ def windows_of_line(draft: Draft, match: Match) -> gs.Tensor:
         chain.append(node)
         value = node.inputs[0]
         node = producer_of(value)
-    turned = node is not None and is_one_of(node, {"Transpose"})
-    inner = producer_of(node.inputs[0]) if node is not None and turned else None
-    if node is not None and inner is not None and inner.op == "Unsqueeze":
-        order = order_of(node, 4)
+    turn = node if is_one_of(node, {"Transpose"}) else None
+    inner = node if turn is None else producer_of(turn.inputs[0])
+    if inner is not None and is_one_of(inner, {"Unsqueeze"}):
+        if turn is None and not _behind_line(draft, inner.inputs[0]):
+            raise Refused("neither a Transpose says that it is TensorFlow's, nor a line before it")
+        order = [0, 1, 2, 3] if turn is None else order_of(turn, 4)
         new = _one_axis(draft, inner, 4)
         axis, line = order.index(new), inner.inputs[0]
         left = [place - (place > new) for place in order if place != new]
@@ -52,7 +59,7 @@ def windows_of_line(draft: Draft, match: Match) -> gs.Tensor:
         if wide is None or not same_dims((*wide[:axis], *wide[axis + 1 :]), narrow):
             raise Refused("the view before them does more than to add an axis")
     else:
-        raise Refused("what the first of them reads is no Transpose of an Unsqueeze")
+        raise Refused("what the first of them reads is no Unsqueeze, and no Transpose of one")
     if draft.facts.of(line).rank != 3 or draft.facts.of(value).rank != 4:
         raise Refused("it is no line that becomes a plane")
     if axis < 2 or _one_axis(draft, root, 4) != axis:
@@ -61,6 +68,23 @@ def windows_of_line(draft: Draft, match: Match) -> gs.Tensor:
     for each in reversed(chain):
         y = _along(draft, each, y, axis)
     return y
+
+
+def _behind_line(draft: Draft, value: gs.Tensor) -> bool:
+    """Whether a Conv or pool of a line computes it: the runtime has these, and one more is none.
+
+    Where someone has put every line into a plane (`lines-as-planes`), none does.
+    """
+    for _ in range(_MOST):
+        node = producer_of(value)
+        if is_one_of(node, {"Conv", *_POOLS}):
+            return draft.facts.of(value).rank == 3
+        if not is_one_of(node, _BETWEEN):
+            return False
+        assert node is not None
+        place = 1 if draft.facts.of(node.inputs[0]).concrete is not None else 0
+        value = node.inputs[place]
+    return False
 
 
 def _one_axis(draft: Draft, node: gs.Node, rank: int) -> int:

@@ -53,7 +53,7 @@ _HELD: Mapping[str, str] = {
     ),
     "elements": (
         "elements_as_gather eye_as_equal lines_as_gather ordered_integers place_of_extreme "
-        "reversed_as_gather unique_as_runs"
+        "reversed_as_gather reversed_as_slice unique_as_runs"
     ),
     "factors": "factor_before factor_behind factor_of_both negative_behind",
     "fills": "filled_as_cast",
@@ -159,7 +159,9 @@ _HELD: Mapping[str, str] = {
     "shape_parts": "part_of_shape sizes_as_numbers",
     "shifts": "shift_rounded_down",
     "shuffled": "shuffled_behind_conv shuffled_first",
-    "siblings": "merge_gemms merge_products parts_as_slices slices_as_split split_with_sizes",
+    "siblings": (
+        "merge_gemms merge_products parts_as_slices parts_of_part slices_as_split split_with_sizes"
+    ),
     "quark": (
         "quark_block_floats quark_dequantize quark_few_bits quark_instance_norm quark_quantize "
         "quark_refused"

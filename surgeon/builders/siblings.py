@@ -14,7 +14,7 @@ from surgeon.builders.chains import lone_cut
 from surgeon.builders.jointly import handed_out
 from surgeon.builders.own_constants import own_weight
 from surgeon.facts.fact import Array, same_dims
-from surgeon.match import Match, attribute_of, is_one_of
+from surgeon.match import Match, attribute_of, is_one_of, producer_of
 from surgeon.rewrite import Draft, Refused
 
 _MOST_READERS = 512  # of a value that Slices cut
@@ -224,6 +224,39 @@ def split_with_sizes(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
         "Split", node.inputs[0], draft.constant(sizes, "sizes"), outputs=count, axis=axis
     )
     return as_many(made, MOST_PARTS)
+
+
+def parts_of_part(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:
+    """A Split of one part of a Split along the same axis, as one Split of the whole."""
+    root = match.root
+    part = root.inputs[0]
+    outer = producer_of(part)
+    rank = draft.facts.of(part).rank
+    if outer is None or rank is None or not draft.holds(outer):
+        raise Refused("how many axes it has is not known, or its Split is not in this graph")
+    if len(part.outputs) > 1 or draft.surgery.is_output(part):
+        raise Refused("the part is read otherwise too")
+    axis = int(attribute_of(outer, "axis") or 0) % rank
+    if int(attribute_of(root, "axis") or 0) % rank != axis:
+        raise Refused("it parts another axis")
+    place = next(i for i, other in enumerate(outer.outputs) if other is part)
+    parts = [*outer.outputs[:place], *root.outputs, *outer.outputs[place + 1 :]]
+    if len(parts) > MOST_PARTS:
+        raise Refused(f"together there are more than {MOST_PARTS} parts")
+    sizes = [shape[axis] if (shape := draft.facts.of(t).shape) else None for t in parts]
+    if not all(isinstance(size, int) for size in sizes):
+        raise Refused("the size of a part is not known")
+    made = draft.op(
+        "Split",
+        outer.inputs[0],
+        draft.constant(sizes, "sizes"),
+        outputs=len(parts),
+        axis=axis,
+    )
+    end = place + len(root.outputs)
+    pairs = zip(outer.outputs, [*made[:place], part, *made[end:]], strict=True)
+    draft.also.append((outer, [pair for pair in pairs if pair[0] is not part]))
+    return as_many(made[place:end], MOST_PARTS)
 
 
 def parts_as_slices(draft: Draft, match: Match) -> tuple[gs.Tensor, ...]:

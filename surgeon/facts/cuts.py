@@ -14,6 +14,7 @@ from surgeon.facts.question import Function, Question, Shape, broadcast
 from surgeon.facts.values import is_to_the_end, slice_bounds
 
 HELD = "held"  # the axis of a length that counts how often something holds
+_THE_END = 1_000_000_000  # tf2onnx writes it where a slice has no end; no axis is as long
 _WHOLE_FLOATS = 1 << 23  # float, the narrowest dtype of a Range, holds these and their differences
 _ROUNDING = 1_000_000  # a part of it is more than it rounds a difference by, and then a quotient
 
@@ -94,7 +95,7 @@ def sliced(size: Dim, start: Dim, end: Dim, step: Dim) -> Dim | None:
 def clamp(index: Dim, size: Dim) -> Dim | None:
     """An index into an axis, counted from its end if negative, clamped to [0, size]."""
     if isinstance(index, int):
-        if index >= 2**31 - 1:
+        if index >= _THE_END:
             return size
         if index < 0:
             return dims.maximum(size + index, 0)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import onnx
 
 from surgeon import blocks
-from surgeon.facts import nchwc
+from surgeon.facts import ml, nchwc
 from surgeon.facts.fact import Fact
 from surgeon.facts.likeness import Form, by_form
 from surgeon.facts.question import Question
@@ -25,6 +25,7 @@ DOMAINS: Mapping[str, Mapping[str, Form | Callable[[Question], list[Fact] | None
     MappingProxyType(
         {
             blocks.DOMAIN: nchwc.TABLE,
+            ml.DOMAIN: ml.TABLE,
             "qonnx.custom_op.general": dict.fromkeys(
                 ("Quant", "IntQuant", "BipolarQuant", "Trunc", "FloatQuant"), _ROUNDED
             ),
