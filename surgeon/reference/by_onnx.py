@@ -45,6 +45,10 @@ _NOT_OF_DOUBLES = frozenset(
     "Selu Sinh Softplus Softsign Tan ThresholdedRelu".split()
 )
 
+# Before opset 7 an attribute says with which axis an operand lines up; onnxruntime begins with 7.
+_LINED_UP = frozenset("Add And Div Equal Greater Less Mul Or Pow Sub Xor".split())
+_BROADCASTING = 7
+
 # Of lists alone, and of a tensor where the exporter has one for a list of sizes.
 _OF_LISTS = frozenset(
     "SequenceInsert SequenceErase SequenceAt SequenceLength ConcatFromSequence".split()
@@ -96,14 +100,17 @@ def to_bfloat16(made: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def has(node: onnx.NodeProto, values: Iterable[Any]) -> bool:
+def has(node: onnx.NodeProto, values: Iterable[Any], opsets: Mapping[str, int]) -> bool:
     """Whether onnx's reference is taken where onnxruntime has the operator of other types alone.
 
     Of double precision a Conv and what is said element by element: its Loop without a condition,
-    for one, takes no turn. And a permutation whose axes are counted from behind, as by PyTorch.
+    for one, takes no turn. And a permutation whose axes are counted from behind, as by PyTorch, and
+    what lines up otherwise in the opsets that onnxruntime does not know.
     """
     if node.domain not in STANDARD:
         return False
+    if node.op_type in _LINED_UP and opsets.get("", _BROADCASTING) < _BROADCASTING:
+        return True
     if node.op_type == "Transpose":
         return any(axis < 0 for a in node.attribute if a.name == "perm" for axis in a.ints)
     if node.op_type == "LayerNormalization":
@@ -117,13 +124,19 @@ def has(node: onnx.NodeProto, values: Iterable[Any]) -> bool:
     return node.op_type in _OF_OTHER_TYPES or (node.op_type in _NOT_OF_DOUBLES and any(doubles))
 
 
-def helps(nodes: Sequence[onnx.NodeProto], values: Sequence[Any], said: Exception) -> bool:
+def helps(
+    nodes: Sequence[onnx.NodeProto],
+    values: Sequence[Any],
+    said: Exception,
+    opsets: Mapping[str, int],
+) -> bool:
     """Whether a stretch that onnxruntime does not load may run node by node, some of them here.
 
     Args:
         nodes: The stretch.
         values: What goes into it.
         said: What onnxruntime has against it.
+        opsets: By domain.
     """
     if any(words in str(said) for words in _OF_TYPES):
         return True
@@ -135,7 +148,7 @@ def helps(nodes: Sequence[onnx.NodeProto], values: Sequence[Any], said: Exceptio
     cuts = any(node.op_type == "Slice" and node.input[0] in lists for node in nodes)
     given = any(isinstance(value, list) for value in values)
     picks = given and any(node.op_type == "Gather" for node in nodes)
-    return cuts or picks or any(has(node, values) for node in nodes)
+    return cuts or picks or any(has(node, values, opsets) for node in nodes)
 
 
 def of_list(node: onnx.NodeProto, given: Mapping[str, Any]) -> Any:
@@ -198,6 +211,9 @@ def run(
     if of_complex and node.op_type in _OF_TWO_NUMBERS:  # PyTorch takes one that is real beside them
         common = np.result_type(*given.values())
         given = {name: value.astype(common) for name, value in given.items()}
+    if node.op_type in _LINED_UP and node.attribute:
+        node, given = _lined_up(node, given)
+        opsets = {**opsets, "": _BROADCASTING}
     if node.op_type == "Clip" and node.attribute:
         return {node.output[0]: _clipped(node, given[node.input[0]])}
     if (kinds := _SUMMED.get(node.op_type)) is not None:
@@ -213,6 +229,25 @@ def run(
         where = f"node '{node.name or node.output[0]}'"
         raise NoWitness(node.op_type, where=where, why=str(error)) from None
     return dict(zip(node.output, made, strict=False))
+
+
+def _lined_up(
+    node: onnx.NodeProto, given: Mapping[str, Any]
+) -> tuple[onnx.NodeProto, Mapping[str, Any]]:
+    """A node without attributes, and its operands lined up from behind.
+
+    ONNX's Changelog of opset 6: the shape of the second is a part of the first's, which begins at
+    `axis`, or ends where that ends; or it is of one element.
+    """
+    said = {each.name: each.i for each in node.attribute}
+    first, second = (given[name] for name in node.input)
+    if "axis" in said and second.size != 1:
+        behind = first.ndim - said["axis"] % first.ndim - second.ndim
+        second = second.reshape(*second.shape, *[1] * behind)
+    plain = onnx.NodeProto(
+        op_type=node.op_type, name=node.name, input=node.input, output=node.output
+    )
+    return plain, dict(zip(node.input, (first, second), strict=True))
 
 
 def _as_written(node: onnx.NodeProto, given: Mapping[str, Any]) -> Sequence[Any] | None:

@@ -267,7 +267,7 @@ class Program:
                 self._sessions[key] = self._open(self._stretch(step, feeds))
             except (NoWitness, NotRunnable) as error:
                 read = [self._look_up(name, feeds) for name in (*step.inputs, *step.constants)]
-                if not by_onnx.helps(step.nodes, read, error):
+                if not by_onnx.helps(step.nodes, read, error, self._opsets):
                     raise
                 self._apart.add(key)
                 return self._run_apart(step, feeds)
@@ -308,7 +308,7 @@ class Program:
                 wide = by_onnx.in_floats(given)
                 step = Step((node,), True, tuple(wide), (), made, ())
                 return by_onnx.to_bfloat16(self._open(self._stretch(step, wide)).run(wide, made))
-            if by_onnx.has(node, given.values()):
+            if by_onnx.has(node, given.values(), self._opsets):
                 return by_onnx.run(node, given, self._opsets)
             raise
 

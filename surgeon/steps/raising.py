@@ -24,6 +24,7 @@ from surgeon.opsets import BROADCASTING, PRECISION
 from surgeon.spelling import is_foreign, operator_name
 from surgeon.standard import STANDARD, first_opset, opset_of
 from surgeon.steps.irversion import ir_version_of
+from surgeon.steps.oldaxes import with_trailing_ones
 from surgeon.steps.unread import without_inputs
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
@@ -89,8 +90,9 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
         _check_hardmax(proto, kinds or _kinds(proto), opset)
     if before < _MASKS <= opset:
         _check_masks(proto, opset)
-    if before < BROADCASTING <= opset and any(standard_nodes(proto.graph, "PRelu")):
-        proto = _with_slopes_of_channels(proto, kinds or _kinds(proto), opset)
+    if before < BROADCASTING <= opset:
+        kinds = kinds or _kinds(proto)
+        proto = with_trailing_ones(_with_slopes_of_channels(proto, kinds, opset), kinds)
     divided = before < PRECISION <= opset and any(standard_nodes(proto.graph, "QuantizeLinear"))
     try:
         raised = converted(_unlisted(proto), opset)
