@@ -154,7 +154,7 @@ def test_a_report_tells_which_rules_fired_and_why() -> None:
     text = said(report())
     assert "2 x  adaptive-pool/to-one  rounding" in text
     assert "An output size of 1x1 is the mean over the whole plane." in text
-    assert "3 constants folded, 1 equal nodes merged" in text
+    assert "3 constants folded, 1 equal node merged" in text
     assert "- 3 initializers are constants" in text
     assert "- t % 32 == 0" in text
     assert "1.8 s (load 0.25 s, sweep 1.5 s)" in text

@@ -169,9 +169,30 @@ def _operator_list(operators: Sequence[str]) -> str:
     return ", ".join(named) or "nothing"
 
 
+_OF_ONE = {  # what is said of several, and of one
+    "constants ": "constant ",
+    "nodes made initializers": "node made an initializer",
+    "nodes ": "node ",
+    "calls ": "call ",
+    "functions ": "function ",
+    "results of branches": "result of branches",
+    "Loops whose lists became results of their": "Loop whose lists became results of its",
+}
+
+
 def _housekeeping(found: Report) -> Text:
     done = sorted(found.housekeeping.items(), key=lambda item: (-item[1], item[0]))
-    return Text(", ".join(f"{number:,} {words.clean(what)}" for what, number in done if number))
+    return Text(", ".join(_counted(what, number) for what, number in done if number))
+
+
+def _counted(what: str, number: int) -> str:
+    """`2 constants folded`, `1 constant folded`."""
+    said = words.clean(what)
+    for several, one in _OF_ONE.items() if number == 1 else ():
+        if several in said:
+            said = said.replace(several, one, 1)
+            break
+    return f"{number:,} {said}"
 
 
 def _contracts(found: Report) -> Text:
