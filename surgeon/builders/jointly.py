@@ -130,6 +130,36 @@ def _pickers(draft: Draft, root: gs.Node, axis: int) -> list[gs.Node]:
     return [found[i] for i in range(count)]
 
 
+def repeated_lines(draft: Draft, match: Match) -> gs.Tensor:
+    """Single slices of a Split, joined again and each as often as it takes, as one Gather.
+
+    So Keras writes the growing of a line to the nearest. It saves the Split and all of its values.
+    """
+    root, facts = match.root, draft.facts
+    split = producer_of(root.inputs[0])
+    if split is None or split.op != "Split" or not draft.holds(split):
+        raise Refused("its first operand is no part of a Split")
+    rank = facts.of(split.inputs[0]).rank
+    if rank is None:
+        raise Refused("its rank is not known")
+    axis = int(attribute_of(split, "axis")) % rank
+    if int(attribute_of(root, "axis")) % rank != axis or len(root.inputs) <= len(split.outputs):
+        raise Refused("it joins along another axis, or repeats none")
+    numbers = {piece.name: number for number, piece in enumerate(split.outputs)}
+    if any(tensor.name not in numbers for tensor in root.inputs):
+        raise Refused("it joins something else too")
+    for piece in split.outputs:
+        shape = facts.of(piece).shape
+        apart = draft.surgery.is_output(piece) or any(each is not root for each in piece.outputs)
+        if apart or shape is None or shape[axis] != 1:
+            raise Refused("a part of the Split is more than one slice, or is read elsewhere")
+    places = np.asarray([numbers[tensor.name] for tensor in root.inputs], np.int64)
+    made: gs.Tensor = draft.op(
+        "Gather", split.inputs[0], draft.constant(places, "places"), axis=axis
+    )
+    return made
+
+
 def picked_part(draft: Draft, match: Match) -> gs.Tensor:
     """The parts of a Split into single slices, without their axis, as Gathers of their numbers.
 

@@ -75,7 +75,7 @@ _HELD: Mapping[str, str] = {
     "integers": "dynamic_product_in_floats dynamic_quantize_in_floats integer_product_in_floats",
     "joined": "joined_places",
     "jointly": (
-        "layers_as_concat number_of_transposed numbers_as_split picked_part "
+        "layers_as_concat number_of_transposed numbers_as_split picked_part repeated_lines "
         "transpose_before_split transposes_of_both view_before_split"
     ),
     "leading": "constant_without_leading",
