@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_graphsurgeon as gs
 
 from surgeon import dims
@@ -24,10 +26,20 @@ def where_of_rows(draft: Draft, match: Match) -> gs.Tensor:
     behind = len(whole) - len(shape)
     if behind <= 0 or not shape or not same_dims(shape, whole[: len(shape)]):
         raise Refused("its condition is not of the first axes of what it chooses from")
-    pairs = zip(shape, whole[behind:], strict=True)
+    pairs = [*zip(shape, whole[behind:], strict=True)]
     if not any(1 not in (a, b) and dims.equal(a, b) is False for a, b in pairs):
-        raise Refused("its condition may be of the last axes")
+        raise Refused("its condition may be of the last axes" + _told(pairs))
     return draft.op("Where", c.unsqueeze(mask, range(len(shape), len(whole))), *chosen)
+
+
+def _told(pairs: Sequence[tuple[Dim, Dim]]) -> str:
+    """How a caller says that sizes which may be equal are not, where one is a number."""
+    for size, other in pairs:
+        if isinstance(other, int) and other > 1 and isinstance(size, dims.Expr):
+            return (
+                f", where `{size}` is {other}; `--assume '{size} >= {other + 1}'` says if it is not"
+            )
+    return ""
 
 
 def masked_row(draft: Draft, match: Match) -> gs.Tensor:
