@@ -47,6 +47,7 @@ _NOT_OF_DOUBLES = frozenset(
 
 # Before opset 7 an attribute says with which axis an operand lines up; onnxruntime begins with 7.
 _LINED_UP = frozenset("Add And Div Equal Greater Less Mul Or Pow Sub Xor".split())
+_OF_OLD = _LINED_UP | {"AveragePool", "BatchNormalization", "Dropout", "Gemm", "PRelu"}
 _BROADCASTING = 7
 
 # Of lists alone, and of a tensor where the exporter has one for a list of sizes.
@@ -109,7 +110,7 @@ def has(node: onnx.NodeProto, values: Iterable[Any], opsets: Mapping[str, int]) 
     """
     if node.domain not in STANDARD:
         return False
-    if node.op_type in _LINED_UP and opsets.get("", _BROADCASTING) < _BROADCASTING:
+    if node.op_type in _OF_OLD and _is_old(opsets):
         return True
     if node.op_type == "Transpose":
         return any(axis < 0 for a in node.attribute if a.name == "perm" for axis in a.ints)
@@ -211,8 +212,8 @@ def run(
     if of_complex and node.op_type in _OF_TWO_NUMBERS:  # PyTorch takes one that is real beside them
         common = np.result_type(*given.values())
         given = {name: value.astype(common) for name, value in given.items()}
-    if node.op_type in _LINED_UP and node.attribute:
-        node, given = _lined_up(node, given)
+    if node.op_type in _OF_OLD and _is_old(opsets):
+        node, given = _as_newer(node, given)
         opsets = {**opsets, "": _BROADCASTING}
     if node.op_type == "Clip" and node.attribute:
         return {node.output[0]: _clipped(node, given[node.input[0]])}
@@ -231,23 +232,37 @@ def run(
     return dict(zip(node.output, made, strict=False))
 
 
-def _lined_up(
+def _is_old(opsets: Mapping[str, int]) -> bool:
+    return opsets.get("", _BROADCASTING) < _BROADCASTING
+
+
+def _as_newer(
     node: onnx.NodeProto, given: Mapping[str, Any]
 ) -> tuple[onnx.NodeProto, Mapping[str, Any]]:
-    """A node without attributes, and its operands lined up from behind.
+    """A node of before opset 7 as opset 7 has it, with its operands lined up from behind.
 
-    ONNX's Changelog of opset 6: the shape of the second is a part of the first's, which begins at
-    `axis`, or ends where that ends; or it is of one element.
+    ONNX's Changelog of opset 6: the shape of the second operand is a part of the first's, which
+    begins at `axis`, or ends where that ends; or it is of one element. Slopes of a PRelu are of
+    channels. BatchNormalization and Dropout compute what is learnt by where `is_test` is not 0.
+
+    Raises:
+        NoWitness: It trains.
     """
     said = {each.name: each.i for each in node.attribute}
-    first, second = (given[name] for name in node.input)
-    if "axis" in said and second.size != 1:
-        behind = first.ndim - said["axis"] % first.ndim - second.ndim
-        second = second.reshape(*second.shape, *[1] * behind)
-    plain = onnx.NodeProto(
-        op_type=node.op_type, name=node.name, input=node.input, output=node.output
-    )
-    return plain, dict(zip(node.input, (first, second), strict=True))
+    if node.op_type in ("BatchNormalization", "Dropout") and not said.get("is_test"):
+        raise NoWitness(node.op_type, where=f"node '{node.output[0]}'", why="it trains")
+    values = [given[name] for name in node.input]
+    if node.op_type in _LINED_UP and "axis" in said and values[1].size != 1:
+        behind = values[0].ndim - said["axis"] % values[0].ndim - values[1].ndim
+        values[1] = values[1].reshape(*values[1].shape, *[1] * behind)
+    if node.op_type == "PRelu" and values[1].size != 1:
+        values[1] = values[1].reshape(-1, *[1] * (values[0].ndim - 2))
+    newer = onnx.NodeProto()
+    newer.CopyFrom(node)
+    del newer.attribute[:]
+    gone = ("axis", "broadcast", "consumed_inputs", "is_test", "ratio")
+    newer.attribute.extend(each for each in node.attribute if each.name not in gone)
+    return newer, dict(zip(node.input, values, strict=True))
 
 
 def _as_written(node: onnx.NodeProto, given: Mapping[str, Any]) -> Sequence[Any] | None:
