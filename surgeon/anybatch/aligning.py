@@ -142,6 +142,6 @@ def _split(flow: Flow, name: str, held: Sequence[str]) -> str:
 def _told(flow: Flow, name: str, axes: Sequence[int], sizes: Sequence[dims.Dim]) -> Iterator[str]:
     """Sizes of a value, each as a vector of one: constants where they are known."""
     for axis, size in zip(axes, sizes, strict=True):
-        at = isinstance(size, int)
-        number = flow.add(f"{name}_size", np.array([size if at else axis], np.int64))
-        yield number if at else flow.op("Gather", [flow.op("Shape", [name]), number])
+        known = isinstance(size, int)
+        number = flow.add(f"{name}_size", np.array([size if known else axis], np.int64))
+        yield number if known else flow.op("Gather", [flow.op("Shape", [name]), number])

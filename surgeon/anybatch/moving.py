@@ -356,11 +356,12 @@ def asked(flow: Flow, node: onnx.NodeProto) -> None:
         raise Frozen(
             "it asks at run time for sizes that `--shape` may tell, the batch's among them"
         )
-    made = onnx.NodeProto()
-    made.CopyFrom(node)
-    made.output[0] = flow.fresh(f"{output}_any")
-    flow.nodes.append(made)
-    flow.nodes.append(helper.make_node("Identity", [flow.written(made.output[0], sizes)], [output]))
+    asks = onnx.NodeProto()
+    asks.CopyFrom(node)
+    asks.output[0] = flow.fresh(f"{output}_any")
+    if not all(isinstance(size, int) for size in sizes):
+        flow.nodes.append(asks)
+    flow.nodes.append(helper.make_node("Identity", [flow.written(asks.output[0], sizes)], [output]))
 
 
 def tiled(flow: Flow, node: onnx.NodeProto) -> None:
