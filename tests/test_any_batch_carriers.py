@@ -66,6 +66,11 @@ FREED = {
         <float[3,2] w> { y = Gemm (x, w, c) }""",
     "sizes of other axes": """(float[1,k,2] x) => (float[1,k,2] y) <float[1,1] c> {
         s = Shape <start = -2> (x) e = Expand (c, s) y = Mul (x, e) }""",
+    "sizes of axes beside rows of all items": """(float[1,3,2,4] x) => (float[1,3,2,4] y)
+        <float[1] c, int64[2] s = {3, 8}, int64[4] t = {3, 2, 1, 4}, int64[3] ones = {-1, 1, 1}> {
+        a = Transpose <perm = [1, 2, 0, 3]> (x) r = Reshape (a, s) q = Shape <end = 1> (r)
+        e = Expand (c, q) f = Reshape (e, ones) k = Relu (r) b = Reshape (k, t)
+        d = Transpose <perm = [2, 0, 1, 3]> (b) y = Mul (d, f) }""",
     "sizes of the batch beside others": """(float[1,k,2] x) => (float[1,k,2] y) <float[1,1] c> {
         s = Shape (x) e = Expand (c, s) r = Reshape (x, s) y = Mul (r, e) }""",
     "sizes of the batch, of all axes by another order": """(float[1,k,2] x) => (float[2,k,1] y)

@@ -346,16 +346,17 @@ def asked(flow: Flow, node: onnx.NodeProto) -> None:
     Each item is computed as the file computes it, which knows of no others.
     """
     name, output = node.input[0], node.output[0]
-    if node.op_type == "Shape" and name not in flow.leads and flow.sizes_of_others(node):
+    if node.op_type == "Shape" and flow.sizes_of_others(node):
         flow.nodes.append(node)
         return
-    axis, shape = flow.places[name], flow.shape(name)
-    sizes = [*shape[slice(*part_of(node, len(shape)))]] if node.op_type == "Shape" else []
-    at = axis - part_of(node, len(shape))[0]
-    if not sizes or flow.is_given(output) or not isinstance(sizes[at], int):
+    shape = flow.shape(name)
+    first, last = part_of(node, len(shape))
+    asked_for = shape[flow.places[name]]
+    if node.op_type == "Size" or flow.is_given(output) or not isinstance(asked_for, int):
         raise Frozen(
             "it asks at run time for sizes that `--shape` may tell, the batch's among them"
         )
+    sizes = shape[first:last]
     asks = onnx.NodeProto()
     asks.CopyFrom(node)
     asks.output[0] = flow.fresh(f"{output}_any")
