@@ -101,11 +101,10 @@ def gathered_rows(flow: Flow, node: onnx.NodeProto) -> None:
     data, axis = node.input[0], flow.places[node.input[0]]
     shape, at = flow.shape(data), flow.constant(node.input[1])
     ones = [place for place, size in enumerate(at.shape) if size == 1]
-    if flow.size != 1 or not ones or not all(isinstance(size, int) for size in shape[axis:]):
+    if flow.size != 1 or not ones:
         raise Frozen("it takes some of the batch")
     place = flow.choose(ones)
-    rows = flow.add(f"{data}_rows", np.array([*[0] * axis, -1, *shape[axis:]], np.int64))
-    node.input[0] = flow.op("Reshape", [data, rows])
+    node.input[0] = _rows_apart(flow, data, axis)
     node.input[1] = flow.add(f"{node.output[0]}_places", at.squeeze(place))
     next(each for each in node.attribute if each.name == "axis").i = axis + 1
     _put_back(flow, node, axis, axis + place, len(shape) + at.ndim - 1)
@@ -139,16 +138,24 @@ def gathered_own(flow: Flow, node: onnx.NodeProto, along: int) -> None:
     rows = along == 0 and flow.size == 1 and flow.places.get(data) == 0
     if not _of_items(flow, at) or not (rows or (along == 1 and _of_items(flow, data))):
         raise Frozen("its operands hold the batch along different axes")
-    shape = flow.shape(data)
     if rows:
-        sizes = [size for size in shape if isinstance(size, int)]
-        if len(sizes) < len(shape):
-            raise Frozen(f"the sizes of `{data}` are not known")
-        apart = flow.add(f"{data}_rows", np.array([-1, *sizes], np.int64))
-        data = flow.op("Reshape", [data, apart])
+        data = _rows_apart(flow, data, 0)
     rank = len(flow.shape(at))
     # in the file the places' axis of the batch is one beside that of the data
     _gather_of_each(flow, node, data, flow.unsqueezed(at, [1, rank + 1] if along else [rank]))
+
+
+def _rows_apart(flow: Flow, name: str, axis: int) -> str:
+    """The value with the rows of each item behind the batch, of an axis that holds those of all.
+
+    Raises:
+        Frozen: The sizes from there on are not known.
+    """
+    sizes = flow.shape(name)[axis:]
+    if not all(isinstance(size, int) for size in sizes):
+        raise Frozen(f"the sizes of `{name}` are not known")
+    rows = flow.add(f"{name}_rows", np.array([*[0] * axis, -1, *sizes], np.int64))
+    return flow.op("Reshape", [name, rows])
 
 
 def _of_items(flow: Flow, name: str) -> bool:

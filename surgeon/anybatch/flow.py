@@ -131,7 +131,7 @@ class Flow:
         first, last = part_of(node, rank)
         if not first <= axis < last:
             return True
-        if made in self._known.given | self._known.captured:
+        if self.is_given(made):
             return False
         for reader in self._known.readers.get(made, []):
             if reader.op_type != "Gather" or made in reader.input[1:]:

@@ -9,9 +9,7 @@ from typing import Any
 import onnx
 
 from surgeon.dims import Dim
-from surgeon.errors import SurgeonError
-from surgeon.facts import Facts
-from surgeon.links import toposort
+from surgeon.facts import Facts, walked
 from surgeon.model import Model
 from surgeon.nested import every_body, every_node
 from surgeon.standard import opset_of
@@ -56,14 +54,9 @@ def _facts(
     """Shapes, and vectors that are computed; what the file claims of them is not looked at."""
     model = Model(proto, folder=folder)
     facts = Facts(model)
-    facts.enter(model.graph)
     shapes: dict[str, Sequence[Dim]] = {}
     vectors: dict[str, Sequence[Dim]] = {}
-    for node in toposort(model.graph):
-        try:
-            facts.infer(node)
-        except (SurgeonError, LookupError, TypeError, ValueError):
-            continue  # it is refused where the batch comes by, or is none of its business
+    for node in walked(facts, model.graph):  # others are refused where the batch comes by
         for tensor in node.outputs:
             value: Any = facts.of(tensor).value
             if value is not None and value.ndim == 1 and value.dtype.kind in "iO":

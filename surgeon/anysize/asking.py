@@ -13,10 +13,9 @@ from onnx import numpy_helper
 from surgeon import dialect
 from surgeon.anysize.sizes import Sizes
 from surgeon.errors import SurgeonError
-from surgeon.facts import Facts
+from surgeon.facts import Facts, walked
 from surgeon.fold import DEFAULT_LIMIT
 from surgeon.frozen import Frozen
-from surgeon.links import toposort
 from surgeon.model import Model
 from surgeon.report import Notes
 from surgeon.rewrite import Surgery
@@ -91,13 +90,8 @@ def _numbers(
 def _computed_of(model: Model) -> frozenset[str]:
     """The values that a model of dynamic sizes computes of these, and of constants, alone."""
     facts = Facts(model)
-    facts.enter(model.graph)
     found: set[str] = set()
-    for node in toposort(model.graph):
-        try:
-            facts.infer(node)
-        except (SurgeonError, LookupError, TypeError, ValueError):
-            continue  # it is for the sizes of the file
+    for node in walked(facts, model.graph):  # others are for the sizes of the file
         read = [tensor for tensor in node.inputs if tensor.name]
         of_these = any(tensor.name in found for tensor in read) and all(
             isinstance(tensor, gs.Constant) or tensor.name in found for tensor in read

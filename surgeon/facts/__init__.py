@@ -2,5 +2,6 @@
 
 from surgeon.facts.fact import UNKNOWN, Fact
 from surgeon.facts.inference import Facts
+from surgeon.facts.walking import walked
 
-__all__ = ["UNKNOWN", "Fact", "Facts"]
+__all__ = ["UNKNOWN", "Fact", "Facts", "walked"]
