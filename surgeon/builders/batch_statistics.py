@@ -23,14 +23,9 @@ def norm_by_batch(draft: Draft, match: Match) -> gs.Tensor:
     wide = x
     if dtype.itemsize == 2:  # PyTorch sums halves in single precision
         wide = parts.cast(draft, x, onnx.TensorProto.FLOAT)
-    kind = parts.numpy_dtype(draft, wide)
+    kind, dtypes = parts.numpy_dtype(draft, wide), [draft.facts.of(t).dtype for t in (wide, x)]
     eps = float(attribute_of(node, "epsilon"))
     y = standardised(draft, wide, [0, *range(2, rank)], eps, kind)[0]
     for operator, vector in (("Mul", scale), ("Add", bias)):
-        column = column_of(draft, vector, rank)
-        y = draft.op(operator, y, _cast_like(draft, column, y))
-    return _cast_like(draft, y, x)
-
-
-def _cast_like(draft: Draft, tensor: gs.Tensor, like: gs.Tensor) -> gs.Tensor:
-    return parts.cast(draft, tensor, draft.facts.of(like).dtype or 0)
+        y = draft.op(operator, y, parts.cast(draft, column_of(draft, vector, rank), dtypes[0]))
+    return parts.cast(draft, y, dtypes[1])

@@ -136,8 +136,8 @@ def repeated_lines(draft: Draft, match: Match) -> gs.Tensor:
     So Keras writes the growing of a line to the nearest. It saves the Split and all of its values.
     """
     root, facts = match.root, draft.facts
-    split = producer_of(root.inputs[0])
-    if split is None or split.op != "Split" or not draft.holds(split):
+    split = split_of(draft, root.inputs[0])
+    if split is None:
         raise Refused("its first operand is no part of a Split")
     rank = facts.of(split.inputs[0]).rank
     if rank is None:
@@ -168,8 +168,8 @@ def picked_part(draft: Draft, match: Match) -> gs.Tensor:
     """
     root, facts = match.root, draft.facts
     part = root.inputs[0]
-    split = producer_of(part)
-    if split is None or split.op != "Split" or not draft.holds(split):
+    split = split_of(draft, part)
+    if split is None:
         raise Refused("its input is no part of a Split")
     rank = facts.of(split.inputs[0]).rank
     if rank is None:
@@ -299,6 +299,12 @@ def _meets(draft: Draft, node: gs.Node, order: list[int]) -> bool:
     )
 
 
+def split_of(draft: Draft, part: gs.Tensor) -> gs.Node | None:
+    """The Split of this graph that gives a part; None where another node does."""
+    split = producer_of(part)
+    return split if split is not None and split.op == "Split" and draft.holds(split) else None
+
+
 def _parted(draft: Draft, match: Match, op_type: str) -> tuple[gs.Node, int, list[gs.Node]]:
     """The Split whose part the root reads, its axis, and the only reader of each part.
 
@@ -306,8 +312,8 @@ def _parted(draft: Draft, match: Match, op_type: str) -> tuple[gs.Node, int, lis
         Refused: There is none, or a part is read otherwise.
     """
     part = match.root.inputs[0]
-    split = producer_of(part)
-    if split is None or split.op != "Split" or split.domain or not draft.holds(split):
+    split = split_of(draft, part)
+    if split is None:
         raise Refused("its input is no part of a Split")
     readers: list[gs.Node] = []
     for piece in split.outputs:

@@ -367,6 +367,7 @@ def _at_places(c: Bench, x: gs.Tensor, listed: gs.Tensor, axis: int) -> gs.Tenso
         raise Refused("the sizes of what it reads are not known to be those of a mask")
     lines = c.reshape(x, [*sizes[:axis], math.prod(along), *sizes[axis + depth :]])
     steps = [math.prod(along[i + 1 :]) for i in range(depth)]
+    # of the list itself, and not of its numbers: the check then sees the Squeeze that fails
     index = c.op("Mul", listed, c.ints(steps, "steps"))
     index = c.op("ReduceSum", index, c.ints([1], "axes"), keepdims=0)
     made: gs.Tensor = c.op("Gather", lines, index, axis=axis)

@@ -7,6 +7,7 @@ import onnx_graphsurgeon as gs
 
 from surgeon import dims
 from surgeon.builders.bench import TYPE
+from surgeon.builders.jointly import split_of
 from surgeon.builders.linear import FLOATS, bias_of, narrow
 from surgeon.builders.own_constants import own_weight
 from surgeon.builders.views import as_shape, keeps_order
@@ -24,8 +25,8 @@ def parts_as_layers(draft: Draft, match: Match) -> gs.Tensor:
     root = match.root
     axis, layer = _axis_of(draft, root)
     layers = _layers(draft, root, layer)
-    split = producer_of(layers[0])
-    if split is None or split.op != "Split" or not draft.holds(split):
+    split = split_of(draft, layers[0])
+    if split is None:
         raise Refused("what it stacks first is no part of a Split")
     if [id(t) for t in layers] != [id(t) for t in split.outputs]:
         raise Refused("it does not stack all parts of a Split, in their order")

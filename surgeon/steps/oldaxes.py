@@ -32,7 +32,7 @@ def with_trailing_ones(
         for node in graph.node:
             said = {each.name: each.i for each in node.attribute}
             if node.op_type in _LINED_UP and node.domain in STANDARD and said.get("broadcast"):
-                rank, own = (_rank(kinds, name) for name in node.input)
+                rank, own = (rank_of(kinds, name) for name in node.input)
                 if "axis" in said and rank is not None and own is not None:
                     nodes += _lined_up(node, said["axis"], rank, own)
             nodes.append(node)
@@ -55,6 +55,7 @@ def _lined_up(node: onnx.NodeProto, axis: int, rank: int, own: int) -> list[onnx
     return [view]
 
 
-def _rank(kinds: Mapping[str, onnx.TypeProto.Tensor], name: str) -> int | None:
+def rank_of(kinds: Mapping[str, onnx.TypeProto.Tensor], name: str) -> int | None:
+    """How many axes a value has; None where that is not known."""
     kind = kinds.get(name)
     return len(kind.shape.dim) if kind is not None and kind.HasField("shape") else None

@@ -24,7 +24,7 @@ from surgeon.opsets import BROADCASTING, PRECISION
 from surgeon.spelling import is_foreign, operator_name
 from surgeon.standard import STANDARD, first_opset, opset_of
 from surgeon.steps.irversion import ir_version_of
-from surgeon.steps.oldaxes import with_trailing_ones
+from surgeon.steps.oldaxes import rank_of, with_trailing_ones
 from surgeon.steps.unread import without_inputs
 from surgeon.writer import FIRST_IR_WITH_FREE_INITIALIZERS
 
@@ -92,7 +92,9 @@ def raise_opset(proto: onnx.ModelProto, opset: int, folder: Path | None = None) 
         _check_masks(proto, opset)
     if before < BROADCASTING <= opset:
         kinds = kinds or _kinds(proto)
-        proto = with_trailing_ones(_with_slopes_of_channels(proto, kinds, opset), kinds)
+        proto = with_trailing_ones(proto, kinds)
+        if any(standard_nodes(proto.graph, "PRelu")):
+            proto = _with_slopes_of_channels(proto, kinds, opset)
     divided = before < PRECISION <= opset and any(standard_nodes(proto.graph, "QuantizeLinear"))
     try:
         raised = converted(_unlisted(proto), opset)
@@ -167,8 +169,7 @@ def _check_hardmax(
 ) -> None:
     for node in standard_nodes(proto.graph, "Hardmax"):
         axis = next((a.i for a in node.attribute if a.name == "axis"), 1)
-        kind = kinds.get(node.input[0])
-        rank = len(kind.shape.dim) if kind is not None and kind.HasField("shape") else None
+        rank = rank_of(kinds, node.input[0])
         if axis != -1 and (rank is None or axis != rank - 1):
             raise SurgeonError(
                 f"a Hardmax is along its axis {axis} and those behind, and from opset {_ONE_AXIS} "
@@ -188,10 +189,9 @@ def _with_slopes_of_channels(
     if listed:
         constants.update((tensor.name, tensor) for tensor in proto.graph.initializer)
     for node in standard_nodes(made.graph, "PRelu"):
-        slope, kind = constants.get(node.input[1]), kinds.get(node.input[0])
+        slope, rank = constants.get(node.input[1]), rank_of(kinds, node.input[0])
         if slope is not None and all(size == 1 for size in slope.dims):
             continue
-        rank = len(kind.shape.dim) if kind is not None and kind.HasField("shape") else 0
         if slope is None or len(slope.dims) != 1 or not rank:
             raise SurgeonError(
                 "a PRelu has slopes of channels, which are computed, or of an unknown rank",
